@@ -84,8 +84,7 @@ class LrStates : public Reach {
     vector<uint8_t> is_read_;              // LR state -> can it lie on a stack?
     vector<vector<int32_t>> below_;        // LR state -> states that can lie under it
     vector<vector<int32_t>> shifting_;     // terminal -> LR states that shift it
-    struct Nothing {};
-    OpenTable<uint64_t, Nothing, PairHash> seen_;  // (machine state, LR state)
+    OpenSet<uint64_t, PairHash> seen_;  // (machine state, LR state)
     vector<std::pair<int32_t, int32_t>> starts_;  // (terminal, universe)
     size_t n_started_ = 0, n_tops_ = 0;           // of starts_; of the LR states that shift the terminal of the next one
     vector<std::pair<int32_t, int32_t>> todo_;    // (machine state, LR state) from the last start

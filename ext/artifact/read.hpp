@@ -41,7 +41,7 @@ class ArtifactReader : public FieldReaderOf<ArtifactReader> {
             vector<int32_t> ids;
             unpack_tokens(bitmap, ids, g.kind, g.packed, v.n_tokens(), v.size);
             for (int64_t k = 0; k < v.n_tokens() && !bitmap.empty(); ++k)
-                if (bitmap[size_t(k) >> 5] >> (k & 31) & 1) ids.push_back(int32_t(k));
+                if (has_bit(bitmap, k)) ids.push_back(int32_t(k));
             found[g.inside].add_group(g.span, units(v, ids, g.offset, g.exceptions), v.n_words());
         });
         vector<std::shared_ptr<const Inside>> out;

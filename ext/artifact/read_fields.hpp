@@ -179,9 +179,4 @@ template <class Visitor> class FieldReaderOf : public Fields<Visitor> {
     }
 };
 
-class FieldReader : public FieldReaderOf<FieldReader> {
-  public:
-    using FieldReaderOf<FieldReader>::FieldReaderOf;
-};
-
 }  // namespace wfsa

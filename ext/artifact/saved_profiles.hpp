@@ -28,7 +28,7 @@ inline int32_t pack_tokens(const vector<uint32_t>& bitmap, const vector<int32_t>
         return kList;
     }
     vector<int32_t> given, missing;
-    for (int64_t i = 0; i < size; ++i) (bitmap[size_t(i) >> 5] >> (i & 31) & 1 ? given : missing).push_back(int32_t(i));
+    for (int64_t i = 0; i < size; ++i) (has_bit(bitmap, i) ? given : missing).push_back(int32_t(i));
     const bool few_missing = missing.size() < given.size();
     gaps(few_missing ? missing : given);
     if (out.size() <= 4 * bitmap.size()) return few_missing ? kDenseMissing : kDenseGiven;
@@ -46,7 +46,7 @@ inline void unpack_tokens(vector<uint32_t>& bitmap, vector<int32_t>& ids, int32_
         bitmap.assign(n_words, 0);
         for (size_t i = 0; i < in.size(); ++i) bitmap[i / 4] |= uint32_t(in[i]) << (8 * (i % 4));
         for (int64_t i = n_tokens; i < int64_t(n_words) * 32; ++i)
-            check(!(bitmap[size_t(i) >> 5] >> (i & 31) & 1), "a bitmap allows what is no token");
+            check(!has_bit(bitmap, i), "a bitmap allows what is no token");
         return;
     }
     int64_t at = -1;
@@ -64,11 +64,11 @@ inline void unpack_tokens(vector<uint32_t>& bitmap, vector<int32_t>& ids, int32_
     }
     if (kind == kList) return;
     bitmap.assign(n_words, 0);
-    if (kind == kDenseMissing) for (int64_t i = 0; i < size; ++i) bitmap[size_t(i) >> 5] |= 1u << (i & 31);
+    if (kind == kDenseMissing) for (int64_t i = 0; i < size; ++i) set_bit(bitmap, i);
     for (int32_t id : ids) bitmap[size_t(id) >> 5] ^= 1u << (id & 31);
     ids.clear();
     for (int64_t i = n_tokens; i < size; ++i)
-        check(!(bitmap[size_t(i) >> 5] >> (i & 31) & 1), "a bitmap allows what is no token");
+        check(!has_bit(bitmap, i), "a bitmap allows what is no token");
 }
 
 // Profiles, and what they share, as they are saved.

@@ -78,10 +78,7 @@ class ArtifactWriter : public FieldWriterOf<ArtifactWriter> {
     }
     static SavedTails saved(const Slots& x) {
         SavedTails out;
-        for (size_t i = 0; i < x.slot_word.size(); ++i) {
-            const int32_t lo = x.slot_indptr[i], hi = x.slot_indptr[i + 1];
-            out.slots.push_back({x.slot_word[i].length, {x.slot_tokens.data() + lo, hi - lo}});
-        }
+        for (size_t i = 0; i < x.slot_word.size(); ++i) out.slots.push_back({x.slot_word[i].length, x.tokens(int32_t(i))});
         out.counts = x.slot_counts;
         return out;
     }

@@ -118,9 +118,4 @@ template <class Visitor> class FieldWriterOf : public Fields<Visitor> {
     }
 };
 
-class FieldWriter : public FieldWriterOf<FieldWriter> {
-  public:
-    using FieldWriterOf<FieldWriter>::FieldWriterOf;
-};
-
 }  // namespace wfsa

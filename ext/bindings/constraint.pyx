@@ -40,8 +40,6 @@ cdef extern from "artifact/read.hpp" namespace "wfsa" nogil:
 
 cdef extern from "runtime/engine.hpp" namespace "wfsa" nogil:
     shared_ptr[Engine] make_engine(shared_ptr[Vocabulary]) except +wfsa_translate
-    map[string, int64_t] memory_of(const Engine&) except +wfsa_translate
-    map[string, int64_t] sizes_of(const Engine&) except +wfsa_translate
     void stop_reaper "wfsa::Reaper::stop"()
 
 
@@ -57,6 +55,8 @@ cdef extern from "background.hpp" namespace "wfsa" nogil:
 
 
 cdef extern from "bindings/constraint_calls.hpp" namespace "wfsa":
+    map[string, int64_t] memory_now(const Engine&) except +wfsa_translate
+    map[string, int64_t] sizes_now(const Engine&) except +wfsa_translate
     void expand_in_background(Generations&) nogil
     void normalise_rules(Engine&, Normaliser&, int32_t, const vector[uint8_t]&, const vector[uint8_t]&, cbool) except +wfsa_translate
     void build_tables(Engine&, int64_t, cbool) except +wfsa_translate
@@ -96,14 +96,8 @@ cdef class ConstraintCore:
 
     def counts(self):
         """Sizes of the tables so far."""
-        cdef map[string, int64_t] sizes
         cdef shared_ptr[Engine] held = self.engine()
-        if held.get().frozen:
-            sizes = sizes_of(held.get()[0])
-        else:
-            with nogil:  # it may wait for a thread that extends the constraint
-                sizes = sizes_of(held.get()[0])
-        return {item.first.decode(): item.second for item in sizes}
+        return {item.first.decode(): item.second for item in sizes_now(held.get()[0])}
 
     def start(self, constraint, stop_ids):
         """A :class:`State` before the first token; `stop_ids`: a sorted list, or None."""
@@ -139,14 +133,8 @@ cdef class ConstraintCore:
 
     def memory(self):
         """Bytes by part; what equal constraints share is the vocabulary's."""
-        cdef map[string, int64_t] parts
         cdef shared_ptr[Engine] held = self.engine()
-        if held.get().frozen:
-            parts = memory_of(held.get()[0])
-        else:
-            with nogil:
-                parts = memory_of(held.get()[0])
-        return {item.first.decode(): item.second for item in parts}
+        return {item.first.decode(): item.second for item in memory_now(held.get()[0])}
 
     def to_arrays(self):
         """All tables as {name: int32 array}; the layout is in ext/artifact/write.hpp."""

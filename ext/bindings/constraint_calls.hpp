@@ -18,6 +18,16 @@ inline void build_tables(Engine& e, int64_t max_lr_states, bool is_large) {
     prepare_companions(e);
 }
 
+// These may wait for a thread that extends the constraint.
+inline std::map<std::string, int64_t> sizes_now(const Engine& e) {
+    const LetOthers here(!e.frozen);
+    return sizes_of(e);
+}
+inline std::map<std::string, int64_t> memory_now(const Engine& e) {
+    const LetOthers here(!e.frozen);
+    return memory_of(e);
+}
+
 // The tables of the constraint, those of later generations too, are expanded by a thread of the process.
 inline void expand_in_background(Generations& of) {
     of.each([](const std::shared_ptr<Engine>& tables) { Background::begin(tables); });

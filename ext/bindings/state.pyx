@@ -79,11 +79,7 @@ cdef extern from "runtime/batch.hpp" namespace "wfsa" nogil:
 
 
 cdef extern from "runtime/closing.hpp" namespace "wfsa" nogil:
-    cdef cppclass Closing:
-        cbool found
-        string bytes
-
-    Closing closing(const Decoder&, int64_t, int64_t) except +wfsa_translate
+    cbool closing(const Decoder&, int64_t, int64_t, string&) except +wfsa_translate
 
 
 cdef _token_ids(ids, int64_t n_tokens):
@@ -367,15 +363,16 @@ cdef class State:
         b"" where the text may end already or has ended, None where every end has more than `limit` bytes.  LimitError
         where it was not found among `budget` ways to go on.
         """
-        cdef Closing found
+        cdef string out
+        cdef cbool found
         cdef int64_t most = integer(limit), ways = integer(budget)
         cdef Held held
         cdef Decoder* decoder = self.read(held)
         if decoder.finished():
             return b""
         with nogil:
-            found = closing(decoder[0], most, ways)
-        return bytes(found.bytes) if found.found else None
+            found = closing(decoder[0], most, ways, out)
+        return bytes(out) if found else None
 
     def next_bytes(self):
         """All bytes that can come next, ascending."""

@@ -26,6 +26,7 @@
 #include "lexer/terminals.hpp"
 #include "parser/gss.hpp"
 #include "parser/symbol_costs.hpp"
+#include "regular/components.hpp"
 
 namespace wfsa {
 
@@ -58,13 +59,13 @@ class MostToEnd {
             const size_t before = m.todo.size();
             int64_t waits = 0;
             for (int32_t b = 0; b < node->n_below; ++b) {
-                const Value* const below = m.known.find(node->below[b]);
+                const Value* const below = m.known.find({node->below[b], 0});
                 if (!below) m.todo.push_back(node->below[b]);
                 else waits = std::max(waits, below->waits + wait(node->below[b]->state, node->state));
             }
             if (m.todo.size() > before) continue;
             m.todo.pop_back();
-            m.known.insert(node).first.waits = waits;
+            m.known.insert({node, 0}).first.waits = waits;
             most = std::max(most, waits + most_[node->state]);
         }
         return std::min(kNever, most + inside_ + a_token());
@@ -73,11 +74,8 @@ class MostToEnd {
 
   private:
     struct Value { int64_t waits = 0; };
-    struct HashNode {
-        size_t operator()(const Node* node) const noexcept { return hash_of(node, 0); }
-    };
     struct Memory {
-        OpenTable<const Node*, Value, HashNode> known;
+        OpenTable<NodeState, Value, NodeState::Hash> known;
         vector<const Node*> todo;
     };
     const LrTables& lr_;
@@ -94,17 +92,13 @@ class MostToEnd {
         const auto from = lr_.goto_symbol.begin() + lr_.goto_indptr[s], to = lr_.goto_symbol.begin() + lr_.goto_indptr[s + 1];
         return wait_[std::lower_bound(from, to, symbol_[q]) - lr_.goto_symbol.begin()];
     }
-    template <class F> void each_goto(int32_t s, const F& f) const {
-        for (int32_t k = lr_.goto_indptr[s]; k < lr_.goto_indptr[s + 1]; ++k)
-            f(k, lr_.goto_symbol[k], lr_.goto_target[k]);
-    }
     void find_exits(int32_t s) {
-        each_goto(s, [&](int32_t, int32_t symbol, int32_t q) {
+        lr_.each_goto(s, [&](int32_t symbol, int32_t q, int32_t) {
             exit_[symbol] = lr_.completes(q) ? 0 : costs_.ends(q) ? 1 : kNever;
         });
         for (bool changed = true; changed;) {
             changed = false;
-            each_goto(s, [&](int32_t, int32_t symbol, int32_t q) {
+            lr_.each_goto(s, [&](int32_t symbol, int32_t q, int32_t) {
                 int64_t& best = exit_[symbol];
                 for (const SymbolCosts::Way& way : costs_.ways(q)) {
                     if (way.least >= best) break;
@@ -115,53 +109,28 @@ class MostToEnd {
                 }
             });
         }
-        each_goto(s, [&](int32_t k, int32_t symbol, int32_t q) {
+        lr_.each_goto(s, [&](int32_t symbol, int32_t q, int32_t k) {
             most_[s] = std::max(most_[s], exit_[symbol]);
             for (const SymbolCosts::Way& way : costs_.ways(q))
                 wait_[k] = std::max(wait_[k], way.completed < 0 ? 1 : exit_[way.completed]);
         });
-        each_goto(s, [&](int32_t, int32_t symbol, int32_t) { exit_[symbol] = -1; });
+        lr_.each_goto(s, [&](int32_t symbol, int32_t, int32_t) { exit_[symbol] = -1; });
     }
-    // Tarjan's components, the last ones of a way first; a way between them is longest when those behind it are.
+    // A way between strong components is longest when those behind it are.
     void find_ways() {
-        const size_t n = most_.size();
-        struct Open { int32_t state, next; };
-        vector<Open> open;
-        vector<int32_t> number(n, -1), low(n, 0), component(n, -1), found;
-        int32_t n_met = 0, n_components = 0;
-        for (int32_t root = 0; root < int32_t(n); ++root) {
-            if (number[root] < 0) open.push_back({root, -1});
-            while (!open.empty()) {
-                Open& at = open.back();
-                const size_t s = at.state;
-                if (at.next < 0) {
-                    number[s] = low[s] = n_met++;
-                    found.push_back(at.state);
-                    at.next = lr_.goto_indptr[s];
-                }
-                if (at.next < lr_.goto_indptr[s + 1]) {
-                    const int32_t q = lr_.goto_target[at.next++];
-                    if (number[q] < 0) open.push_back({q, -1});
-                    else if (component[q] < 0) low[s] = std::min(low[s], number[q]);
-                    continue;
-                }
-                if (low[s] == number[s]) {
-                    const auto first = std::find(found.begin(), found.end(), at.state);
-                    for (auto one = first; one != found.end(); ++one) component[*one] = n_components;
-                    finish(&*first, size_t(found.end() - first), component);
-                    found.erase(first, found.end());
-                    ++n_components;
-                }
-                open.pop_back();
-                if (!open.empty()) low[open.back().state] = std::min(low[open.back().state], low[s]);
-            }
-        }
+        Components components(lr_.goto_indptr);
+        vector<int32_t> component(most_.size(), -1);
+        for (int32_t root = 0; root < int32_t(most_.size()); ++root)
+            components.visit(root, [&](int32_t k) { return lr_.goto_target[k]; }, [&](const int32_t* states, size_t n) {
+                for (size_t i = 0; i < n; ++i) component[states[i]] = states[0];
+                finish(states, n, component);
+            });
     }
     void finish(const int32_t* states, size_t n, const vector<int32_t>& component) {
         int64_t most = 0;
         for (size_t i = 0; i < n; ++i) {
             most = std::max(most, most_[states[i]]);
-            each_goto(states[i], [&](int32_t k, int32_t, int32_t q) {
+            lr_.each_goto(states[i], [&](int32_t, int32_t q, int32_t k) {
                 if (component[q] == component[states[i]]) loop_ = std::max(loop_, wait_[k]);
                 else most = std::max(most, wait_[k] + most_[q]);
             });
@@ -223,10 +192,8 @@ class TerminalsInToken {
     static std::array<uint64_t, 64> ends_between(const Terminals& terms) {
         vector<ByteBits> last(terms.size());
         for (size_t c = 0; c < terms.term.size(); ++c)
-            for (int32_t e = terms.indptr[c]; e < terms.indptr[c + 1]; ++e) {
-                const Edge& edge = terms.edges[e];
-                if (terms.accept[edge.target]) last[terms.term[c]].add_range(edge.lo, edge.hi);
-            }
+            for (const Edge& e : terms.row(int32_t(c)))
+                if (terms.accept[e.target]) last[terms.term[c]].add_range(e.lo, e.hi);
         std::array<uint64_t, 64> out{};
         for (size_t t = 0; t < last.size(); ++t) {
             const uint64_t from = kinds_of(last[t]), to = kinds_of(terms[t].follow);

@@ -38,7 +38,7 @@ class TerminalTokens {
     TerminalTokens(const Terminals& terms, const VocabularyTrie& trie, int64_t n_words, const SharedTokenWalks& shared,
                    bool thorough)
         : terms_(terms), trie_(trie), n_words_(n_words), shared_(shared) {
-        find_bytes();
+        bytes_ = costs_to_accept(terms_, kNever, [](const Edge& e) { return e.count ? -1 : 1; }, &in_order_);
         find_rests();
         if (thorough) find_other_ways();
         for (int32_t t = 0; t < int32_t(terms_.size()); ++t)
@@ -122,34 +122,6 @@ class TerminalTokens {
     mutable std::map<int32_t, std::unique_ptr<const Tokens>> known_;
     vector<int32_t> in_order_;  // components by ascending bytes_
 
-    // Breadth first from the accepting components, backwards.
-    void find_bytes() {
-        const size_t n = terms_.term.size();
-        vector<int32_t> first(n + 2, 0), before, todo;
-        for (const Edge& e : terms_.edges) ++first[e.target + 2];
-        for (size_t c = 2; c < n + 2; ++c) first[c] += first[c - 1];
-        before.resize(terms_.edges.size());
-        for (size_t c = 0; c < n; ++c)
-            for (int32_t e = terms_.indptr[c]; e < terms_.indptr[c + 1]; ++e)
-                before[first[terms_.edges[e].target + 1]++] = int32_t(c);
-        bytes_.assign(n, kNever);
-        for (size_t c = 0; c < n; ++c)
-            if (terms_.accept[c]) { bytes_[c] = 0; todo.push_back(int32_t(c)); }
-        for (size_t k = 0; k < todo.size(); ++k)
-            for (int32_t i = first[todo[k]]; i < first[todo[k] + 1]; ++i) {
-                const int32_t c = before[i];
-                if (bytes_[c] < kNever || !leads_freely(c, todo[k])) continue;
-                bytes_[c] = bytes_[todo[k]] + 1;
-                todo.push_back(c);
-            }
-        in_order_ = std::move(todo);
-    }
-
-    bool leads_freely(int32_t c, int32_t to) const {  // by an edge without a unit
-        for (int32_t e = terms_.indptr[c]; e < terms_.indptr[c + 1]; ++e)
-            if (terms_.edges[e].target == to && !terms_.edges[e].count) return true;
-        return false;
-    }
     void find_rests() {
         rest_.assign(bytes_.size(), kNever);
         struct At { int32_t node, component; };
@@ -160,7 +132,7 @@ class TerminalTokens {
             open.assign(1, {0, c});
             for (size_t k = 0; k < open.size() && open.size() <= kLooked; ++k) {
                 const At at = open[k];
-                TokenWalker<Terminals>::each_child(terms_, trie_, at.node, at.component, [&](int32_t child, const Edge& e) {
+                trie_.each_child(at.node, terms_.row(at.component), [&](int32_t child, const Edge& e) {
                     if (e.count || bytes_[e.target] + 1 != bytes_[at.component]) return;
                     if (trie_[child].own) best = std::min(best, rest_[e.target] + 1);
                     if (bytes_[e.target]) open.push_back({child, e.target});
@@ -193,7 +165,7 @@ class TerminalTokens {
         std::set<std::pair<int32_t, int32_t>> found;
         for (size_t k = 0; k < open.size() && open.size() <= kLooked; ++k) {
             const At at = open[k];
-            TokenWalker<Terminals>::each_child(terms_, trie_, at.node, at.component, [&](int32_t child, const Edge& e) {
+            trie_.each_child(at.node, terms_.row(at.component), [&](int32_t child, const Edge& e) {
                 const int32_t units = at.units + e.count;
                 if (trie_[child].own && found.insert({e.target, units}).second) visit(e.target, units);
                 open.push_back({child, e.target, units});
@@ -263,8 +235,7 @@ class TerminalTokens {
         vector<Edge> row;
         for (size_t k = 0; k < found.size(); ++k) {
             row.clear();
-            for (int32_t e = terms_.indptr[found[k]]; e < terms_.indptr[found[k] + 1]; ++e) {
-                Edge edge = terms_.edges[e];
+            for (Edge edge : terms_.row(found[k])) {
                 const auto got = number.emplace(edge.target, int32_t(found.size()));
                 if (got.second) found.push_back(edge.target);
                 if (found.size() > kFew) return {};
@@ -292,8 +263,7 @@ class TerminalTokens {
     // Where most bytes lead to; -1: to no one component.
     int32_t mostly_to(int32_t c) const {
         std::map<int32_t, int32_t> bytes;
-        for (int32_t e = terms_.indptr[c]; e < terms_.indptr[c + 1]; ++e) {
-            const Edge& edge = terms_.edges[e];
+        for (const Edge& edge : terms_.row(c)) {
             if ((bytes[edge.target] += edge.hi - edge.lo + 1) >= kManyBytes) return edge.target;
         }
         return -1;

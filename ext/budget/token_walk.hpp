@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 
+#include "containers/kept.hpp"
 #include "regular/dfa.hpp"
 #include "vocabulary/trie.hpp"
 
@@ -26,13 +27,11 @@ struct TokenWalk {
 // All tokens strictly below a node of the trie leave the rest of their bytes.
 inline void leave(const VocabularyTrie& trie, const TrieNode& node, int32_t depth, int32_t units, vector<Word>& tails) {
     for (int32_t s = node.slot_lo + node.own; s < node.slot_hi; ++s)
-        for (int32_t k = trie.slot_indptr[s]; k < trie.slot_indptr[s + 1]; ++k) {
-            const Word& w = trie.slot_word[s];
-            tails.push_back({w.text + depth, w.length - depth, trie.slot_tokens[k], units});
-        }
+        for (const int32_t token : trie.tokens(s))
+            tails.push_back({trie.slot_word[s].text + depth, trie.slot_word[s].length - depth, token, units});
 }
 
-// `graph`: states with `indptr`, `edges`, `accept` as Dfa has them.
+// `graph`: states with `row(state)` and `accept`, as Dfa has them.
 template <class Graph> class TokenWalker {
   public:
     TokenWalker(const Graph& graph, const VocabularyTrie& trie, int64_t n_words)
@@ -44,7 +43,7 @@ template <class Graph> class TokenWalker {
             const At at = open.back();
             open.pop_back();
             if (at.depth && graph_.accept[at.state]) leave(trie_, trie_[at.node], at.depth, at.units, tails_);
-            each_child(graph_, trie_, at.node, at.state, [&](int32_t child, const Edge& e) {
+            trie_.each_child(at.node, graph_.row(at.state), [&](int32_t child, const Edge& e) {
                 const TrieNode& node = trie_[child];
                 const int32_t units = at.units + e.count;
                 const bool on = node.first_child != node.end_child;
@@ -60,20 +59,6 @@ template <class Graph> class TokenWalker {
         out.tails = Trie(tails_);
         return out;
     }
-    // Children of a node of the trie to whose byte a state has an edge.
-    template <class Visit>
-    static void each_child(const Graph& graph, const VocabularyTrie& trie, int32_t node, int32_t state, const Visit& visit) {
-        int32_t child = trie[node].first_child;
-        const int32_t end = trie[node].end_child;
-        const uint8_t* bytes = trie.byte.data();
-        for (int32_t k = graph.indptr[state]; k < graph.indptr[state + 1] && child < end; ++k) {
-            const Edge& e = graph.edges[k];
-            if (end - child > 8) child = int32_t(std::lower_bound(bytes + child, bytes + end, e.lo) - bytes);
-            else while (child < end && bytes[child] < e.lo) ++child;
-            for (; child < end && bytes[child] <= e.hi; ++child) visit(child, e);
-        }
-    }
-
   private:
     struct At { int32_t node, state, units, depth; };
     const Graph& graph_;
@@ -88,18 +73,15 @@ template <class Graph> class TokenWalker {
     const ByteBits& loop_of(int32_t state) {
         const auto [at, is_new] = loops_.emplace(state, ByteBits());
         if (is_new)
-            for (int32_t k = graph_.indptr[state]; k < graph_.indptr[state + 1]; ++k) {
-                const Edge& e = graph_.edges[k];
-                if (e.target == state && !e.count) at->second.add_range(e.lo, e.hi);
-            }
+            for (const Edge& e : graph_.row(state)) if (e.target == state && !e.count) at->second.add_range(e.lo, e.hi);
         return at->second;
     }
     void end(int32_t state, int32_t units, int32_t slot_lo, int32_t slot_hi) {
         if (!last_ || state != last_state_ || units != last_units_) last_ = &inside_[state][units];
         last_state_ = state;
         last_units_ = units;
-        last_->insert(last_->end(), trie_.slot_tokens.begin() + trie_.slot_indptr[slot_lo],
-                      trie_.slot_tokens.begin() + trie_.slot_indptr[slot_hi]);
+        const Span<int32_t> tokens = trie_.tokens(slot_lo, slot_hi);
+        last_->insert(last_->end(), tokens.begin(), tokens.end());
     }
     TokenWalk::Group group(int32_t state, int32_t units, vector<int32_t>&& tokens) const {
         TokenWalk::Group out{state, units, {}, {}};
@@ -109,7 +91,7 @@ template <class Graph> class TokenWalker {
             return out;
         }
         out.bitmap.assign(n_words_, 0u);
-        for (const int32_t id : tokens) out.bitmap[size_t(id) >> 5] |= 1u << (id & 31);
+        for (const int32_t id : tokens) set_bit(out.bitmap, id);
         return out;
     }
 };
@@ -127,10 +109,6 @@ template <class Graph> class TokenWalkChange {
         vector<uint32_t> dropped(n_words_, 0u);
         std::map<int32_t, vector<int32_t>> inside;
         vector<Word> tails;
-        const auto each_token = [&](int32_t lo, int32_t hi, const auto& visit) {
-            for (int32_t k = trie_.slot_indptr[lo]; k < trie_.slot_indptr[hi]; ++k) visit(trie_.slot_tokens[k]);
-        };
-        const auto drop = [&](int32_t token) { dropped[size_t(token) >> 5] |= 1u << (token & 31); };
         struct At { int32_t node, state, beside, depth; };  // beside: where the base is; -1: nowhere, or past an end
         vector<At> open{{0, start, base, 0}};
         while (!open.empty()) {
@@ -143,13 +121,13 @@ template <class Graph> class TokenWalkChange {
                 int32_t beside = at.beside < 0 ? -1 : step(at.beside, trie_.byte[child]);
                 if (to == base && beside == base && !graph_.accept[base]) continue;
                 if (to < 0) {
-                    each_token(node.slot_lo, node.slot_hi, drop);
+                    for (const int32_t token : trie_.tokens(node.slot_lo, node.slot_hi)) set_bit(dropped, token);
                     continue;
                 }
-                if (node.own) each_token(node.slot_lo, node.slot_lo + 1, [&](int32_t token) {
-                    drop(token);
+                for (const int32_t token : trie_.tokens(node.slot_lo, node.slot_lo + node.own)) {
+                    set_bit(dropped, token);
                     inside[to].push_back(token);
-                });
+                }
                 if (beside >= 0 && graph_.accept[beside]) beside = -1;
                 if (node.first_child != node.end_child) open.push_back({child, to, beside, at.depth + 1});
             }
@@ -158,11 +136,11 @@ template <class Graph> class TokenWalkChange {
         for (const TokenWalk::Group& g : known.inside) {
             TokenWalk::Group kept{state(g.state), 0, {}, g.bitmap};
             for (size_t w = 0; w < kept.bitmap.size(); ++w) kept.bitmap[w] &= ~dropped[w];
-            for (const int32_t id : g.tokens) if (!(dropped[size_t(id) >> 5] >> (id & 31) & 1)) kept.tokens.push_back(id);
+            for (const int32_t id : g.tokens) if (!has_bit(dropped, id)) kept.tokens.push_back(id);
             out.inside.push_back(std::move(kept));
         }
         for (auto& [to, tokens] : inside) out.inside.push_back({to, 0, std::move(tokens), {}});
-        for (const Word& w : known.tails.words()) if (!(dropped[size_t(w.token) >> 5] >> (w.token & 31) & 1)) tails.push_back(w);
+        for (const Word& w : known.tails.words()) if (!has_bit(dropped, w.token)) tails.push_back(w);
         out.tails = Trie(tails);
         return out;
     }
@@ -173,8 +151,7 @@ template <class Graph> class TokenWalkChange {
     const int64_t n_words_;
 
     int32_t step(int32_t s, uint8_t byte) const {
-        for (int32_t k = graph_.indptr[s]; k < graph_.indptr[s + 1]; ++k)
-            if (byte <= graph_.edges[k].hi) return byte >= graph_.edges[k].lo ? graph_.edges[k].target : -1;
+        for (const Edge& e : graph_.row(s)) if (byte <= e.hi) return byte >= e.lo ? e.target : -1;
         return -1;
     }
 };
@@ -192,19 +169,13 @@ class SharedTokenWalks {
             key.push_back(e.target);
         }
         key.insert(key.end(), automaton.accept.begin(), automaton.accept.end());
-        const std::lock_guard<std::mutex> lock(mutex_);
-        if (known_.size() >= kMost) known_.clear();
-        std::shared_ptr<const TokenWalk>& known = known_[std::move(key)];
-        if (!known) known = std::make_shared<const TokenWalk>(TokenWalker<Dfa>(automaton, trie_, n_words_).from(0));
-        return known;
+        return known_.get(key, [&] { return std::make_shared<const TokenWalk>(TokenWalker<Dfa>(automaton, trie_, n_words_).from(0)); });
     }
 
   private:
-    static constexpr size_t kMost = 256;  // walks, each a few bitmaps
     const VocabularyTrie& trie_;
     const int64_t n_words_;
-    mutable std::mutex mutex_;
-    mutable std::map<vector<int32_t>, std::shared_ptr<const TokenWalk>> known_;
+    KeptFew<vector<int32_t>, TokenWalk> known_{256};  // each a few bitmaps
 };
 
 }  // namespace wfsa

@@ -23,12 +23,10 @@ class DistinctMask {
         arena_.clear();
         scan.settle(arena_);
         const auto look = [&](int32_t t, bool is_suspect) {
-            uint32_t& word = mask[size_t(t) >> 5];
-            const uint32_t bit = 1u << (t & 31);
-            if (!(word & bit) || v.special[t]) return;
+            if (!has_bit(mask, t) || v.special[t]) return;
             const uint8_t* p = v.blob.data() + v.offsets[t];
             const size_t n = v.offsets[t + 1] - v.offsets[t];
-            if (!is_allowed(at, scan, p, n, is_suspect)) word &= ~bit;
+            if (!is_allowed(at, scan, p, n, is_suspect)) clear_bit(mask, t);
         };
         const Quotes& q = v.kept<Quotes>();
         if (!scan.in_arrays() || !search_.cares(at)) {
@@ -42,10 +40,9 @@ class DistinctMask {
                                                         : &q.openers;
         // Of the others those with one item are looked at where an item may repeat along them, all others one by one.
         const bool by_trie = calm && !e_.may_run_out;
-        const auto bit_of = [](const vector<uint32_t>& of, int32_t t) { return of[size_t(t) >> 5] >> (t & 31) & 1; };
         // An array in which an item has to repeat may be closed behind one only.
         if (e_.must_repeat)
-            for (int32_t t : q.closers) if (!calm || !bit_of(*calm, t)) look(t, true);
+            for (int32_t t : q.closers) if (!calm || !has_bit(*calm, t)) look(t, true);
         int32_t blank = -1;  // a token of white space: outside of strings all are alike
         for (int64_t w = 0; w < v.n_words(); ++w) {
             uint32_t todo = mask[w] & (calm ? ~(*calm)[w] : ~0u);
@@ -53,7 +50,7 @@ class DistinctMask {
             if (const uint32_t alike = scan.in_string ? 0 : todo & q.blank[w]) {
                 todo &= ~alike;
                 if (blank < 0) look(blank = int32_t(w * 32 + __builtin_ctz(alike)), false);
-                if (!(mask[blank >> 5] >> (blank & 31) & 1)) mask[w] &= ~alike;
+                if (!has_bit(mask, blank)) mask[w] &= ~alike;
             }
             for (; todo; todo &= todo - 1) look(int32_t(w * 32 + __builtin_ctz(todo)), false);
         }
@@ -62,15 +59,17 @@ class DistinctMask {
         const auto visit = [&](const Along& to) {
             const int32_t slot = v.trie[to.node].slot_lo;
             int32_t opens = -1;  // unknown
-            each_token(slot, slot + 1, [&](int32_t t) {
-                if (!bit_of(*calm, t)) return by_trie && !bit_of(q.blank, t) ? look(t, false) : void();
-                if (!(mask[size_t(t) >> 5] >> (t & 31) & 1)) return;
-                if (opens < 0) opens = to.at && search_.opens_at_once(to.at, to.scan);
-                if (!opens) look(t, true);
-            });
+            for (const int32_t t : v.trie.tokens(slot)) {
+                if (!has_bit(*calm, t)) {
+                    if (by_trie && !has_bit(q.blank, t)) look(t, false);
+                } else if (has_bit(mask, t)) {
+                    if (opens < 0) opens = to.at && search_.opens_at_once(to.at, to.scan);
+                    if (!opens) look(t, true);
+                }
+            }
         };
         each_along(at, scan, visit, [&](int32_t node) {
-            if (by_trie) each_token(v.trie[node].slot_lo, v.trie[node].slot_hi, [&](int32_t t) { look(t, false); });
+            if (by_trie) for (const int32_t t : v.trie.tokens(v.trie[node].slot_lo, v.trie[node].slot_hi)) look(t, false);
         });
     }
 
@@ -91,11 +90,6 @@ class DistinctMask {
         const Snapshot* at;  // as far as terminals go on; nullptr: none does
         JsonScan scan;
     };
-    template <class F> void each_token(int32_t slot, int32_t end, const F& visit) const {
-        const Trie& trie = e_.vocab->trie;
-        const auto tokens = trie.slot_tokens.begin();
-        std::for_each(tokens + trie.slot_indptr[slot], tokens + trie.slot_indptr[end], visit);
-    }
     // Visit the nodes of the vocabulary's trie with tokens, along which an item may still repeat, and the highest nodes
     // on the way to which one has repeated.
     template <class F, class G>

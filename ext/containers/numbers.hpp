@@ -1,4 +1,4 @@
-// Sets as ascending vectors without repeats.
+// Small helpers for numbers: ascending sets, bits, pairs as keys, hashes.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -11,11 +11,11 @@ template <class T> void sort_unique(std::vector<T>& v) {
     std::sort(v.begin(), v.end());
     v.erase(std::unique(v.begin(), v.end()), v.end());
 }
-// ... of those with equal `key(x)`, which decides the order, one stays.
-template <class T, class Key> void sort_unique_by(std::vector<T>& v, const Key& key) {
-    std::sort(v.begin(), v.end(), [&](const T& a, const T& b) { return key(a) < key(b); });
-    v.erase(std::unique(v.begin(), v.end(), [&](const T& a, const T& b) { return key(a) == key(b); }), v.end());
-}
+
+// Bit k of packed words.
+template <class Words> bool has_bit(const Words& words, int64_t k) { return words[k >> 5] >> (k & 31) & 1; }
+template <class Words> void set_bit(Words& words, int64_t k) { words[k >> 5] |= 1u << (k & 31); }
+template <class Words> void clear_bit(Words& words, int64_t k) { words[k >> 5] &= ~(1u << (k & 31)); }
 
 // Two numbers as one key of a table: a in the upper half, b in the lower one. Keys of numbers from 0 on ascend as
 // pairs do.
@@ -23,12 +23,6 @@ template <class T, class Key> void sort_unique_by(std::vector<T>& v, const Key& 
 inline uint64_t pair_key(int32_t a, int32_t b) { return uint64_t(uint32_t(a)) << 32 | uint32_t(b); }
 inline int32_t pair_first(uint64_t key) { return int32_t(key >> 32); }
 inline int32_t pair_second(uint64_t key) { return int32_t(uint32_t(key)); }
-
-// Of an address and a number, for tables keyed by both.
-inline size_t hash_of(const void* p, int32_t n) {
-    const uint64_t h = (uint64_t(reinterpret_cast<uintptr_t>(p)) >> 4) * 0x9E3779B97F4A7C15ull;
-    return size_t((h + uint64_t(n) * 0xff51afd7ed558ccdull) >> 20);
-}
 
 struct PairHash {  // the low bits count
     size_t operator()(uint64_t key) const noexcept {

@@ -5,7 +5,7 @@
 // Linear probing, at most half full. clear() is a new epoch and touches no slot, so that a table that a thread keeps
 // can be emptied for every mask. std::unordered_map costs an allocation an entry, and a cache miss more a look-up.
 //
-// `Hash` has to mix: its low bits choose the slot.  An empty Value makes the table a set.
+// `Hash` has to mix: its low bits choose the slot.
 #pragma once
 #include <cstdint>
 #include <utility>
@@ -65,5 +65,9 @@ template <class Key, class Value, class Hash> class OpenTable {
         for (const Slot& slot : old) if (slot.epoch == epoch_) slots_[at(slot.key)] = slot;
     }
 };
+
+struct NoValue {};
+template <class Key, class Hash> using OpenSet = OpenTable<Key, NoValue, Hash>;
+struct AsIs { size_t operator()(uint64_t hash) const { return hash; } };  // of keys that are hashes
 
 }  // namespace wfsa

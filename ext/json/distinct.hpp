@@ -25,6 +25,7 @@
 // logarithm of the values.
 #pragma once
 #include "json/value_numbers.hpp"
+#include "json/white_space.hpp"
 
 namespace wfsa {
 
@@ -132,7 +133,6 @@ class JsonScan {
     ValueNumbers values_;
     uint32_t ended_ = 0;  // the value that ended last
 
-    static bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
     static const Frame* put(Arena& arena, const Frame& frame) { return new (arena.bytes(sizeof(Frame))) Frame(frame); }
     void end_scalar(Arena& arena) {
         if (!in_scalar) return;

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "json/white_space.hpp"
 #include "vocabulary/vocabulary.hpp"
 
 namespace wfsa {
@@ -24,22 +25,19 @@ struct Quotes {
         for (int32_t t = 0; t < int32_t(v.n_tokens()); ++t) {
             if (v.special[t]) continue;
             const uint8_t *p = v.blob.data() + v.offsets[t], *end = v.blob.data() + v.offsets[t + 1];
-            const uint32_t bit = 1u << (t & 31);
-            const size_t w = size_t(t) >> 5;
             const bool quote = std::find(p, end, '"') != end;
-            if (!quote) without[w] |= bit;
-            if (quote ? opens_only(p, end) : std::none_of(p, end, ends_value)) openers[w] |= bit;
-            if (std::all_of(p, end, is_blank)) blank[w] |= bit;
+            if (!quote) set_bit(without, t);
+            if (quote ? opens_only(p, end) : std::none_of(p, end, ends_value)) set_bit(openers, t);
+            if (std::all_of(p, end, is_blank)) set_bit(blank, t);
             const uint8_t* const comma = std::find(p, end, ',');
-            if (comma != end && !std::all_of(comma + 1, end, is_blank)) several[w] |= bit;
-            if (!ends_string(p, end)) inside[w] |= bit;
+            if (comma != end && !std::all_of(comma + 1, end, is_blank)) set_bit(several, t);
+            if (!ends_string(p, end)) set_bit(inside, t);
             if (std::find(std::find(p, end, '['), end, ',') != end) lists.push_back(t);
             if (std::find(p, end, ']') != end) closers.push_back(t);
         }
     }
 
   private:
-    static bool is_blank(uint8_t c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
     static bool ends_value(uint8_t c) { return c <= ' ' || std::strchr("[]{},:", c); }
     static bool opens_only(const uint8_t* p, const uint8_t* end) {
         return *p == '"' && std::find(p + 1, end, '"') == end && std::find(p, end, '\\') == end;

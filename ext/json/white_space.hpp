@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "containers/fork_gate.hpp"
+#include "containers/numbers.hpp"
 
 namespace wfsa {
 
@@ -37,12 +38,13 @@ struct WhiteSpaceLimit {
     bool operator<(const WhiteSpaceLimit& o) const { return base != o.base ? base < o.base : per_level < o.per_level; }
 };
 
+inline bool is_blank(uint8_t c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
+
 // Where a text stands; copying it is a checkpoint.
 struct WhiteSpaceScan {
     int32_t run = 0, depth = 0;
     bool in_string = false, escaped = false;
 
-    static bool is_blank(uint8_t c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
     // One byte more; false: the run is too long.
     bool push(uint8_t c, const WhiteSpaceLimit& limit) {
         if (!in_string && is_blank(c)) return ++run <= limit.at(depth);
@@ -74,7 +76,7 @@ class WhiteSpaceTokens {
         for (size_t t = 0; t + 1 < offsets.size(); ++t) {
             if (special[t]) continue;
             const uint8_t *p = blob.data() + offsets[t], *end = blob.data() + offsets[t + 1], *q = p;
-            while (q < end && WhiteSpaceScan::is_blank(*q)) ++q;
+            while (q < end && is_blank(*q)) ++q;
             if (q > p) lead.push_back({int64_t(q - p), int32_t(t)});
             add(outside, q, end, {}, int32_t(t));
             WhiteSpaceScan in;
@@ -112,7 +114,7 @@ class WhiteSpaceTokens {
             std::vector<std::map<uint32_t, uint32_t>> bits{size_t(std::min<int64_t>(most, kThresholds))};
             for (const Token& t : tokens)
                 for (size_t k = 0; k < bits.size() && int64_t(k) < t.size; ++k)
-                    bits[k][uint32_t(t.id) >> 5] |= 1u << (t.id & 31);
+                    set_bit(bits[k], t.id);
             for (const auto& words : bits) words_.emplace_back(words.begin(), words.end());
             std::sort(tokens.begin(), tokens.end(), [](const Token& a, const Token& b) { return a.size > b.size; });
             for (const Token& t : tokens) if (t.size > kThresholds) long_.push_back(t);
@@ -125,7 +127,7 @@ class WhiteSpaceTokens {
             }
             for (const Token& t : long_) {
                 if (t.size <= threshold) return;
-                mask[uint32_t(t.id) >> 5] &= ~(1u << (t.id & 31));
+                clear_bit(mask, t.id);
             }
         }
 
@@ -141,7 +143,7 @@ class WhiteSpaceTokens {
     void add(std::vector<Token>& out, const uint8_t* p, const uint8_t* end, WhiteSpaceScan at, int32_t id) const {
         int64_t need = 0;
         for (; p < end; ++p) {
-            if (at.in_string || !WhiteSpaceScan::is_blank(*p)) at.step(*p);
+            if (at.in_string || !is_blank(*p)) at.step(*p);
             else need = std::max<int64_t>(need, ++at.run - limit.at(at.depth));
         }
         if (need > 0) out.push_back({need, id});

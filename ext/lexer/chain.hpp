@@ -49,7 +49,7 @@ class Chain {
         const LexState& s = lexer_.states[y];
         int32_t best = y, most = kFewest - 1;
         for (const Edge& e : s.edges) {
-            const int32_t n = bytes_to(s.edges.begin(), s.edges.end(), e.target);
+            const int32_t n = bytes_to(s.edges, e.target);
             if (n > most) { most = n; best = e.target; }
         }
         bytes = {};
@@ -65,8 +65,7 @@ class Chain {
         ByteBits taken;
         agrees_ = s.accepts.empty();
         for (const Edge& e : s.edges) {
-            ByteBits of;
-            of.add_range(e.lo, e.hi);
+            const ByteBits of = ByteBits::range(e.lo, e.hi);
             if (!of.intersects(bytes)) continue;
             if (to && (to->target != e.target || to->count != e.count)) agrees_ = false;
             to = &e;

@@ -100,9 +100,7 @@ class Lexer {
         ByteBits out = terms[a.term].follow;
         if (any) out.add_range(0, 255);
         for (int32_t c : watches[a.watch])
-            for (int32_t e = terms.indptr[c]; e < terms.indptr[c + 1]; ++e)
-                if (terms.accept[terms.edges[e].target])
-                    for (int b = terms.edges[e].lo; b <= terms.edges[e].hi; ++b) out.w[b >> 6] &= ~(1ull << (b & 63));
+            for (const Edge& e : terms.row(c)) if (terms.accept[e.target]) out = out.without(ByteBits::range(e.lo, e.hi));
         return out;
     }
     // Do y and z treat every text of at most `length` bytes alike?
@@ -125,10 +123,10 @@ class Lexer {
     int32_t step_watch(int32_t watch, uint8_t b, bool& void_) {
         vector<int32_t> out;
         for (int32_t c : watches[watch])
-            for (int32_t e = terms.indptr[c]; e < terms.indptr[c + 1]; ++e)
-                if (terms.edges[e].lo <= b && b <= terms.edges[e].hi) {
-                    out.push_back(terms.edges[e].target);
-                    void_ |= bool(terms.accept[terms.edges[e].target]);
+            for (const Edge& e : terms.row(c))
+                if (e.lo <= b && b <= e.hi) {
+                    out.push_back(e.target);
+                    void_ |= bool(terms.accept[e.target]);
                 }
         sort_unique(out);
         return watches.intern(out);
@@ -161,9 +159,9 @@ class Lexer {
     // The usual case: one component alone, whose DFA says it all.
     void step_one(int32_t c, vector<Edge>& out) {
         vector<HypothesisDraft> next{{-1, {0}, {}}};
-        for (int32_t e = terms.indptr[c]; e < terms.indptr[c + 1]; ++e) {
-            next[0].main[0] = terms.edges[e].target;
-            out.push_back({terms.edges[e].lo, terms.edges[e].hi, intern(next, false), terms.edges[e].count});
+        for (const Edge& e : terms.row(c)) {
+            next[0].main[0] = e.target;
+            out.push_back({e.lo, e.hi, intern(next, false), e.count});
         }
     }
     void step_all(const Hypotheses& hyps, vector<Edge>& out) {
@@ -299,9 +297,9 @@ class Lexer {
     List keep_code() { return key_number_ < 0 ? codes_.keep(List(key_).from(1)) : keys_[key_number_].from(1); }
 
     void feed(int32_t c, int32_t hyp, bool watch) {
-        for (int32_t e = terms.indptr[c]; e < terms.indptr[c + 1]; ++e) {
-            splitter_.add(terms.edges[e].lo, terms.edges[e].hi, int32_t(slots_.size()));
-            slots_.push_back({hyp, terms.edges[e].target, watch, terms.edges[e].count});
+        for (const Edge& e : terms.row(c)) {
+            splitter_.add(e.lo, e.hi, int32_t(slots_.size()));
+            slots_.push_back({hyp, e.target, watch, e.count});
         }
     }
     // Do these bytes begin a unit?  Counted terminals that compete have to agree.
@@ -368,8 +366,7 @@ class Lexer {
         for (size_t i = watch.size(); i-- > 0 && watch.size() > 1;) {
             ByteBits fatal, reads;
             for (size_t j = 0; j < watch.size(); ++j)
-                for (int32_t e = terms.indptr[watch[j]]; e < terms.indptr[watch[j] + 1]; ++e) {
-                    const Edge& edge = terms.edges[e];
+                for (const Edge& edge : terms.row(watch[j])) {
                     if (j == i) reads.add_range(edge.lo, edge.hi);
                     else if (terms.accept[edge.target]) fatal.add_range(edge.lo, edge.hi);
                 }

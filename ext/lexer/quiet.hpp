@@ -62,12 +62,10 @@ class Quiet {
     uint8_t looked_at(int32_t s) const {
         ByteBits left = plain();
         uint8_t out = kGoesOn | kQuiet;
-        for (int32_t e = terms_.indptr[s]; e < terms_.indptr[s + 1]; ++e) {
-            const Edge& edge = terms_.edges[e];
-            ByteBits on;
-            on.add_range(edge.lo, edge.hi);
+        for (const Edge& edge : terms_.row(s)) {
+            const ByteBits on = ByteBits::range(edge.lo, edge.hi);
             if (!on.intersects(plain())) continue;
-            for (size_t w = 0; w < 4; ++w) left.w[w] &= ~on.w[w];
+            left = left.without(on);
             out &= terms_.accept[edge.target] ? 0 : known_[edge.target];
             if (edge.count) out = 0;
         }

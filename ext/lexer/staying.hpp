@@ -150,24 +150,11 @@ class Staying {
             }
         }
     }
-    static ByteBits range(uint8_t lo, uint8_t hi) {
-        ByteBits out;
-        out.add_range(lo, hi);
-        return out;
-    }
-    static ByteBits without(ByteBits a, const ByteBits& b) {
-        for (size_t i = 0; i < 4; ++i) a.w[i] &= ~b.w[i];
-        return a;
-    }
-    static ByteBits common(ByteBits a, const ByteBits& b) {
-        for (size_t i = 0; i < 4; ++i) a.w[i] &= b.w[i];
-        return a;
-    }
     // The bytes that an expanded state takes without a cut before them.
     ByteBits taken(const LexState& s) const {
         ByteBits out;
         for (const Edge& e : s.edges) out.add_range(e.lo, e.hi);
-        for (const Accept& a : s.accepts) out = without(out, lexer_.first_bytes(a));
+        for (const Accept& a : s.accepts) out = out.without(lexer_.first_bytes(a));
         return out;
     }
     // The bytes and characters that lead back to y at once.
@@ -175,7 +162,7 @@ class Staying {
         Known out;
         out.accepts = !s.accepts.empty();
         for (const Edge& e : s.edges) if (e.target == y) out.bytes.add_range(e.lo, e.hi);
-        for (const Accept& a : s.accepts) out.bytes = without(out.bytes, lexer_.first_bytes(a));
+        for (const Accept& a : s.accepts) out.bytes = out.bytes.without(lexer_.first_bytes(a));
         out.characters = out.bytes.count() >= kFew && each_character(y, y, [y](int32_t to) { return to == y; });
         return out;
     }
@@ -212,13 +199,13 @@ class Staying {
             for (size_t i = begin; i < end; ++i) {
                 GrowthLock::let_read();
                 for (const Edge& e : lexer_.states[seen_[i]].edges) {
-                    const ByteBits by = common(range(e.lo, e.hi), left);
+                    const ByteBits by = ByteBits::range(e.lo, e.hi).common(left);
                     if (by.any() && takes_few(e.target, y, left)) to_few.merge(by);
                 }
                 const auto good = [&](int32_t to) { return !takes_few(to, y, left); };
                 if (characters && all_characters) all_characters = each_character(seen_[i], y, good);
             }
-            const ByteBits rest = without(left, to_few);
+            const ByteBits rest = left.without(to_few);
             if (!all_characters && out.lasts == 1) {
                 out = before;
                 return false;
@@ -228,7 +215,7 @@ class Staying {
             left = rest;
             for (size_t i = begin; i < end; ++i) {
                 for (const Edge& e : lexer_.states[seen_[i]].edges)
-                    if (common(range(e.lo, e.hi), left).any()) add(e.target, left);
+                    if (ByteBits::range(e.lo, e.hi).common(left).any()) add(e.target, left);
                 if (characters) each_character(seen_[i], y, [&](int32_t to) { return add(to, left), true; });
             }
             begin = end;
@@ -243,7 +230,7 @@ class Staying {
         if (stamps_[x] == stamp_) return;
         stamps_[x] = stamp_;
         seen_.push_back(x);
-        left = common(left, taken(lexer_.states[x]));
+        left = left.common(taken(lexer_.states[x]));
     }
     // Has x no edge, or one that counts otherwise than y's, for more than an eighth of these bytes?
     bool takes_few(int32_t x, int32_t y, const ByteBits& left) {
@@ -251,9 +238,9 @@ class Staying {
         const LexState &s = lexer_.states[x], &first = lexer_.states[y];
         if (s.span != first.span) return true;
         lexer_.expand(x);
-        const ByteBits both = common(left, taken(s));
+        const ByteBits both = left.common(taken(s));
         if (8 * both.count() < 7 * left.count()) return true;
-        return s.span >= 0 && !(common(both, counted(s)) == common(both, counted(first)));
+        return s.span >= 0 && !(both.common(counted(s)) == both.common(counted(first)));
     }
     // Every state where a well-formed character of several bytes leads from x, while good(state). False too where one
     // leads nowhere, may be cut within, or counts otherwise than the lead bytes of y, or something ill-formed leads on.

@@ -10,6 +10,7 @@
 
 #include "containers/fields.hpp"
 #include "regular/dfa.hpp"
+#include "regular/components.hpp"
 #include "regular/likeness.hpp"
 #include "regular/range_splitter.hpp"
 #include "vocabulary/trie.hpp"
@@ -21,90 +22,23 @@ class UnitsLeft {
     static constexpr int32_t kNoMost = INT32_MAX;
     vector<int32_t> fewest, most;  // by state; kNoMost: no bound
 
-    explicit UnitsLeft(const Dfa& d) : d_(d), before_(size_t(d.size())) {
-        for (int32_t s = 0; s < d.size(); ++s)
-            for (int32_t e = d.indptr[s]; e < d.indptr[s + 1]; ++e)
-                before_[d.edges[e].target].push_back({s, d.edges[e].count});
-        find_fewest();
-        find_most();
-    }
-  private:
-    struct Into { int32_t from; uint8_t count; };
-    const Dfa& d_;
-    vector<vector<Into>> before_;
-
-    // Breadth first, the units one by one.
-    void find_fewest() {
-        fewest.assign(before_.size(), kNoMost);
-        vector<int32_t> todo, later;
-        for (size_t s = 0; s < before_.size(); ++s)
-            if (d_.accept[s]) { fewest[s] = 0; todo.push_back(int32_t(s)); }
-        for (int32_t k = 0; !todo.empty(); ++k) {
-            later.clear();
-            while (!todo.empty()) {
-                const int32_t s = todo.back();
-                todo.pop_back();
-                for (const Into& e : before_[s]) {
-                    if (fewest[e.from] != kNoMost) continue;
-                    if (e.count) { later.push_back(e.from); continue; }
-                    fewest[e.from] = k;
-                    todo.push_back(e.from);
-                }
-            }
-            for (int32_t s : later)  // a state may be here several times
-                if (fewest[s] == kNoMost) { fewest[s] = k + 1; todo.push_back(s); }
-        }
-    }
-    // No bound where a cycle with a unit can be reached; else the longest way between strong components (Tarjan 1972).
-    void find_most() {
-        const int32_t n = int32_t(before_.size());
-        most.assign(n, 0);
-        vector<int32_t> index(before_.size(), -1), low(before_.size(), 0), component(before_.size(), -1), stack;
-        struct Frame { int32_t state, edge; };
-        vector<Frame> frames;
-        int32_t met = 0, n_components = 0;
-        for (int32_t root = 0; root < n; ++root) {
-            if (index[root] >= 0) continue;
-            frames.push_back({root, d_.indptr[root]});
-            index[root] = low[root] = met++;
-            stack.push_back(root);
-            while (!frames.empty()) {
-                Frame& at = frames.back();
-                const int32_t s = at.state;
-                if (at.edge < d_.indptr[s + 1]) {
-                    const int32_t to = d_.edges[at.edge++].target;
-                    if (index[to] < 0) {
-                        index[to] = low[to] = met++;
-                        stack.push_back(to);
-                        frames.push_back({to, d_.indptr[to]});
-                    } else if (component[to] < 0) {
-                        low[s] = std::min(low[s], index[to]);
+    explicit UnitsLeft(const Dfa& d)
+        : fewest(costs_to_accept(d, kNoMost, [](const Edge& e) { return e.count; })), most(d.size(), 0) {
+        // No bound where a cycle with a unit can be reached; else the longest way between strong components.
+        Components components(d.indptr);
+        vector<int32_t> component(d.size(), -1);
+        for (int32_t root = 0; root < d.size(); ++root)
+            components.visit(root, [&](int32_t e) { return d.edges[e].target; }, [&](const int32_t* states, size_t n) {
+                for (size_t k = 0; k < n; ++k) component[states[k]] = states[0];
+                int32_t longest = 0;
+                for (size_t k = 0; k < n; ++k)
+                    for (const Edge& e : d.row(states[k])) {
+                        const bool inside = component[e.target] == states[0];
+                        if (inside ? e.count : most[e.target] == kNoMost) longest = kNoMost;
+                        else if (!inside && longest != kNoMost) longest = std::max(longest, most[e.target] + e.count);
                     }
-                    continue;
-                }
-                frames.pop_back();
-                if (!frames.empty()) {
-                    const size_t below = frames.back().state;
-                    low[below] = std::min(low[below], low[s]);
-                }
-                if (low[s] == index[s]) close(stack, s, component, n_components++);
-            }
-        }
-    }
-    // The component on the stack down to state s is complete; what it leads to is known.
-    void close(vector<int32_t>& stack, int32_t s, vector<int32_t>& component, int32_t number) {
-        const size_t first = std::find(stack.rbegin(), stack.rend(), s).base() - stack.begin() - 1;
-        for (size_t k = first; k < stack.size(); ++k) component[stack[k]] = number;
-        int32_t longest = 0;
-        for (size_t k = first; k < stack.size(); ++k)
-            for (int32_t e = d_.indptr[stack[k]]; e < d_.indptr[stack[k] + 1]; ++e) {
-                const auto& edge = d_.edges[e];
-                const bool inside = component[edge.target] == number;
-                if (inside ? edge.count : most[edge.target] == kNoMost) longest = kNoMost;
-                else if (!inside && longest != kNoMost) longest = std::max(longest, most[edge.target] + edge.count);
-            }
-        for (size_t k = first; k < stack.size(); ++k) most[stack[k]] = longest;
-        stack.resize(first);
+                for (size_t k = 0; k < n; ++k) most[states[k]] = longest;
+            });
     }
 };
 
@@ -158,6 +92,7 @@ struct Terminals {
     vector<Likeness::Change> changes;
     bool longest = false;
 
+    Span<Edge> row(int32_t c) const { return {edges.data() + indptr[c], indptr[c + 1] - indptr[c]}; }
     static constexpr int32_t kNoMost = UnitsLeft::kNoMost;
 
     size_t size() const { return of.size(); }
@@ -177,14 +112,13 @@ struct Terminals {
     }
     // After the fields are read: the components of a terminal lie together, the first one is its start.
     void restored(int64_t n_terms) {
-        if (!std::is_sorted(term.begin(), term.end())) throw Damaged("the components of a terminal do not lie together");
+        check(std::is_sorted(term.begin(), term.end()), "the components of a terminal do not lie together");
         for (size_t c = 0; c < term.size(); ++c)
-            for (int32_t e = indptr[c]; e < indptr[c + 1]; ++e)
-                if (term[edges[e].target] != term[c]) throw Damaged("an edge leads to another terminal");
+            for (const Edge& e : row(int32_t(c))) check(term[e.target] == term[c], "an edge leads to another terminal");
         for (int32_t k = 0; k < n_terms; ++k) {
             const auto first = std::lower_bound(term.begin(), term.end(), k);
             const bool there = first != term.end() && *first == k;
-            if (of[k].start != (there ? int32_t(first - term.begin()) : -1)) throw Damaged("a terminal begins elsewhere");
+            check(of[k].start == (there ? first - term.begin() : -1), "a terminal begins elsewhere");
             find_units_left(k, of[k].start);
         }
         name.assign(term.size(), -1);  // these only shorten expansion
@@ -205,9 +139,7 @@ struct Terminals {
         of[t].most = most;
         name.insert(name.end(), names.begin(), names.end());
         for (int32_t s = 0; s < d.size(); ++s) {
-            for (int32_t e = d.indptr[s]; e < d.indptr[s + 1]; ++e)
-                edges.push_back({d.edges[e].lo, d.edges[e].hi, base + d.edges[e].target,
-                                 uint8_t(d.edges[e].count && counted)});
+            for (const Edge& e : d.row(s)) edges.push_back({e.lo, e.hi, base + e.target, uint8_t(e.count && counted)});
             indptr.push_back(int32_t(edges.size()));
             term.push_back(t);
             accept.push_back(d.accept[s]);
@@ -262,9 +194,9 @@ struct Terminals {
         if (!of[t].counted) return;
         Dfa d;
         for (size_t c = base; c < n && term[c] == t; ++c) {
-            vector<Edge> row(edges.begin() + indptr[c], edges.begin() + indptr[c + 1]);
-            for (Edge& e : row) e.target -= base;
-            d.add_row(row);
+            vector<Edge> moved = row(int32_t(c)).vector();
+            for (Edge& e : moved) e.target -= base;
+            d.add_row(moved);
             d.accept.push_back(accept[c]);
         }
         const UnitsLeft left(d);
@@ -290,10 +222,7 @@ struct Terminals {
     bool takes(int32_t t, int32_t count) const { return !of[t].counted || (of[t].least <= count && count <= of[t].most); }
     // Comments are ignored, too, but nearly every token fits inside one: lexed once, and cut like other terminals.
     static bool large(const Dfa& d) {
-        for (int32_t s = 0; s < d.size(); ++s) {
-            const auto edges = d.edges.begin();
-            if (bytes_to(edges + d.indptr[s], edges + d.indptr[s + 1], s) >= kManyBytes) return true;
-        }
+        for (int32_t s = 0; s < d.size(); ++s) if (bytes_to(d.row(s), s) >= kManyBytes) return true;
         return false;
     }
     bool competes(int32_t c) const { return of[term[c]].match != Match::kAny; }

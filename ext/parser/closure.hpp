@@ -39,10 +39,10 @@ class Closure {
         for (size_t k = 0; k < work_.size(); ++k) {
             const auto [i, left] = work_[k];
             const int32_t s = tops_[i].state;
-            for (const int32_t *d = lr.completed_begin(s), *end = lr.completed_end(s); d != end; ++d) {
-                if (bars(*d)) continue;
+            for (const int32_t completed : lr.completed_in(s)) {
+                if (bars(completed)) continue;
                 for (int32_t b = 0; b < left->n_below; ++b) {
-                    const int32_t to = go(left->below[b]->state, *d);
+                    const int32_t to = go(left->below[b]->state, completed);
                     if (to >= 0) add(to, left->below[b]);
                 }
             }
@@ -56,21 +56,10 @@ class Closure {
     }
 
   private:
-    struct Pair {
-        const Node* below;
-        int32_t top;
-        bool operator==(const Pair& o) const { return below == o.below && top == o.top; }
-    };
-    struct HashPair {
-        size_t operator()(const Pair& p) const noexcept {
-            return hash_of(p.below, p.top);
-        }
-    };
-    struct Nothing {};
     vector<Top> tops_;  // n_ of them; the rest keeps its memory
     int32_t n_ = 0;
     vector<std::pair<int32_t, const Node*>> work_;
-    OpenTable<Pair, Nothing, HashPair> seen_;
+    OpenSet<NodeState, NodeState::Hash> seen_;  // (node below, number of a top)
 };
 
 }  // namespace wfsa

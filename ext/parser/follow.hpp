@@ -50,8 +50,7 @@ inline void find_following_bytes(const NormalGrammar& g, const vector<int32_t>& 
     for (int32_t t = 0; t < n_terms; ++t) {
         const int32_t c = terms[t].start;
         if (c < 0) continue;
-        for (int32_t e = terms.indptr[c]; e < terms.indptr[c + 1]; ++e)
-            first[t].add_range(terms.edges[e].lo, terms.edges[e].hi);
+        for (const Edge& e : terms.row(c)) first[t].add_range(e.lo, e.hi);
     }
     const vector<ByteBits> after = following(g, first, ByteBits(), [](ByteBits& to, const ByteBits& from) {
         if (from.subset_of(to)) return false;

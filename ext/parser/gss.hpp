@@ -25,6 +25,19 @@ struct Node {
     const Node* below[1];  // n_below of them
 };
 
+// A state on a node, as tables have it.
+struct NodeState {
+    const Node* node;
+    int32_t state;
+    bool operator==(const NodeState& o) const { return node == o.node && state == o.state; }
+    struct Hash {
+        size_t operator()(const NodeState& x) const noexcept {
+            const uint64_t h = (uint64_t(reinterpret_cast<uintptr_t>(x.node)) >> 4) * 0x9E3779B97F4A7C15ull;
+            return (h + uint64_t(x.state) * 0xff51afd7ed558ccdull) >> 20;
+        }
+    };
+};
+
 struct Config {
     const Node* const* tops;  // by ascending state
     int32_t n_tops, lex;

@@ -34,11 +34,13 @@ struct LrTables {
     bool completes(int32_t s) const {
         return s < unordered.first && completed_indptr[s] < completed_indptr[s + 1];
     }
-    const int32_t* completed_begin(int32_t s) const {
-        return completed.data() + (completes(s) ? completed_indptr[s] : 0);
+    List completed_in(int32_t s) const {
+        if (!completes(s)) return {};
+        return {completed.data() + completed_indptr[s], completed_indptr[s + 1] - completed_indptr[s]};
     }
-    const int32_t* completed_end(int32_t s) const {
-        return completed.data() + (completes(s) ? completed_indptr[s + 1] : 0);
+    // visit(symbol, target, number of the goto), of a state without a set.
+    template <class Visit> void each_goto(int32_t s, const Visit& visit) const {
+        for (int32_t k = goto_indptr[s]; k < goto_indptr[s + 1]; ++k) visit(goto_symbol[k], goto_target[k], k);
     }
     // Append the terminals that s shifts.
     void shifted(int32_t s, vector<int32_t>& out) const {

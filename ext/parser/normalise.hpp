@@ -28,7 +28,11 @@
 
 namespace wfsa {
 
-struct Rule { int32_t lhs, a, b; };  // b < 0: unit rule
+struct Rule {
+    int32_t lhs, a, b;  // b < 0: unit rule
+    bool operator<(const Rule& o) const { return std::tie(lhs, a, b) < std::tie(o.lhs, o.a, o.b); }
+    bool operator==(const Rule& o) const { return lhs == o.lhs && a == o.a && b == o.b; }
+};
 
 // A list whose members come in any order (unordered.hpp).  Its rules are among the others: body -> m rest for every
 // member and other m (nonterminals with rules "key value" that occur nowhere else), rest -> separator body | close.
@@ -428,7 +432,7 @@ class Normaliser {
                 const int32_t a = renumbered(r.a), b = r.b < 0 ? -1 : renumbered(r.b);
                 row.push_back({int32_t(k), a, b});
             }
-            sort_unique_by(row, [](const Rule& r) { return std::make_pair(r.a, r.b); });
+            sort_unique(row);
             out.rules.insert(out.rules.end(), row.begin(), row.end());
             out.rule_indptr.push_back(int32_t(out.rules.size()));
             out.origin.push_back(origin_[order[k]]);

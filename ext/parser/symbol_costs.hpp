@@ -183,9 +183,9 @@ class SymbolCosts {
     void find_least() {
         std::set<std::array<int32_t, 3>> completions;
         for (int32_t q = 0; q < lr_.n_states(); ++q)
-            each_goto(q, [&](int32_t x, int32_t middle) {
-                each_goto(base(middle), [&](int32_t y, int32_t to) {
-                    each_completed(to, [&](int32_t n) { completions.insert({n, x, y}); });
+            lr_.each_goto(q, [&](int32_t x, int32_t middle, int32_t) {
+                lr_.each_goto(base(middle), [&](int32_t y, int32_t to, int32_t) {
+                    for (int32_t n : lr_.completed_in(to)) completions.insert({n, x, y});
                 });
             });
         find_symbols(completions);
@@ -241,21 +241,14 @@ class SymbolCosts {
                 const auto got = best.emplace(completed, least);
                 got.first->second = std::min(got.first->second, least);
             };
-            each_goto(q, [&](int32_t symbol, int32_t to) {
-                each_completed(to, [&](int32_t n) { way(n, least_[symbol]); });
+            lr_.each_goto(q, [&](int32_t symbol, int32_t to, int32_t) {
+                for (int32_t n : lr_.completed_in(to)) way(n, least_[symbol]);
                 if (ends(to)) way(-1, least_[symbol]);
             });
             vector<Way>& ways = ways_[q];
             for (const auto& [completed, least] : best) ways.push_back({least, completed});
             std::stable_sort(ways.begin(), ways.end(), [](const Way& a, const Way& b) { return a.least < b.least; });
         }
-    }
-    template <class F> void each_goto(int32_t q, const F& f) const {
-        for (int32_t k = lr_.goto_indptr[q]; k < lr_.goto_indptr[q + 1]; ++k)
-            f(lr_.goto_symbol[k], lr_.goto_target[k]);
-    }
-    template <class F> void each_completed(int32_t q, const F& f) const {
-        for (const int32_t *d = lr_.completed_begin(q), *end = lr_.completed_end(q); d != end; ++d) f(*d);
     }
 };
 

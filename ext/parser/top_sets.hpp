@@ -71,8 +71,8 @@ class TopSets {
             bool back = false, away = to >= 0 && lr_.shifts(to);
             if (away) tops_.push_back(to);
             if (to < 0) { same = false; continue; }
-            for (const int32_t *a = lr_.completed_begin(to), *end = lr_.completed_end(to); a != end; ++a) {
-                const int32_t r = led_below(q, *a);
+            for (const int32_t completed : lr_.completed_in(to)) {
+                const int32_t r = led_below(q, completed);
                 if (r == kUnknown) return;
                 if (r == kNone) continue;
                 back |= r == q;
@@ -104,8 +104,7 @@ class TopSets {
         vector<int32_t> at(below_indptr_.begin(), below_indptr_.end() - 1);
         below_.resize(lr_.goto_target.size());
         for (int32_t s = 0; s < lr_.n_states(); ++s)
-            for (int32_t k = lr_.goto_indptr[s]; k < lr_.goto_indptr[s + 1]; ++k)
-                below_[at[lr_.goto_target[k]]++] = s;
+            lr_.each_goto(s, [&](int32_t, int32_t target, int32_t) { below_[at[target]++] = s; });
     }
 };
 

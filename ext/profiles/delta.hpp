@@ -25,14 +25,14 @@ class BaseStates {
         const LexState& s = lexer_.states[y];
         int32_t best = -1, most = 0, total = 0;
         for (const Edge& e : s.edges) {
-            const int32_t weight = bytes_to(s.edges.begin(), s.edges.end(), e.target);
+            const int32_t weight = bytes_to(s.edges, e.target);
             total += e.hi - e.lo + 1;
             if (weight > most) { most = weight; best = e.target; }
         }
         if (best < 0 || best == y || total < kManyBytes || most * 2 < total) return -1;
         lexer_.expand(best);
         const LexState& z = lexer_.states[best];
-        const bool loops = bytes_to(z.edges.begin(), z.edges.end(), best) >= kLoopOfBase;
+        const bool loops = bytes_to(z.edges, best) >= kLoopOfBase;
         return loops && !z.boundary && differing_bytes(s, z) <= kApart ? best : -1;
     }
     // The nearest of the states that were walked in full and have the same signature; or -1.  Of those equally near it is
@@ -209,8 +209,8 @@ class Delta {
         walk_.below(node, y, depth, count);
     }
     void drop_tokens(int32_t slot) {
-        const auto tokens = trie_.slot_tokens.begin();
-        drop.insert(drop.end(), tokens + trie_.slot_indptr[slot], tokens + trie_.slot_indptr[slot + 1]);
+        const Span<int32_t> tokens = trie_.tokens(slot);
+        drop.insert(drop.end(), tokens.begin(), tokens.end());
     }
 };
 

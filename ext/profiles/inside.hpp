@@ -65,15 +65,14 @@ struct Inside {
     void set_tokens(vector<Run>& runs, const VocabularyTrie& trie, vector<uint64_t>& bits) {
         const int64_t n_words = int64_t(trie.all.size());
         const auto each = [&](int32_t lo, int32_t hi, const auto& visit) {
-            for (int32_t k = trie.slot_indptr[lo]; k < trie.slot_indptr[hi]; ++k)
-                visit(trie.slot_tokens[k]);
+            for (const int32_t token : trie.tokens(lo, hi)) visit(token);
         };
         size_t n = 0;
-        for (const Run& r : runs) n += size_t(trie.slot_indptr[r.hi] - trie.slot_indptr[r.lo]);
+        for (const Run& r : runs) n += trie.tokens(r.lo, r.hi).size();
         if (is_many(n, n_words) && n > trie.slot_tokens.size() / 2) {  // all but those between the runs
             std::sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) { return a.lo < b.lo; });
             bitmap = trie.all;
-            const auto clear = [&](int32_t t) { bitmap[size_t(t) >> 5] &= ~(1u << (t & 31)); };
+            const auto clear = [&](int32_t t) { clear_bit(bitmap, t); };
             int32_t at = 0;
             for (const Run& r : runs) {
                 each(at, r.lo, clear);
@@ -84,7 +83,7 @@ struct Inside {
         }
         if (is_many(n, n_words)) {
             bitmap.assign(n_words, 0u);
-            for (const Run& r : runs) each(r.lo, r.hi, [&](int32_t t) { bitmap[size_t(t) >> 5] |= 1u << (t & 31); });
+            for (const Run& r : runs) each(r.lo, r.hi, [&](int32_t t) { set_bit(bitmap, t); });
             return;
         }
         ids.reserve(n);
@@ -108,16 +107,12 @@ struct Inside {
         for (int32_t span = 0; span < n_spans; ++span) {
             size_t n = 0;
             for (const CountedRun& r : runs)
-                if (r.local_span == span) n += size_t(trie.slot_indptr[r.hi] - trie.slot_indptr[r.lo]);
-            const auto each = [&](const auto& visit) {
-                for (const CountedRun& r : runs)
-                    for (int32_t s = r.lo; s < r.hi && r.local_span == span; ++s)
-                        for (int32_t k = trie.slot_indptr[s]; k < trie.slot_indptr[s + 1]; ++k)
-                            visit(Counted{trie.slot_tokens[k], r.units_of(trie, s)});
-            };
+                if (r.local_span == span) n += trie.tokens(r.lo, r.hi).size();
             vector<Counted> counted;
             counted.reserve(n);
-            each([&](Counted c) { counted.push_back(c); });
+            for (const CountedRun& r : runs)
+                for (int32_t s = r.lo; s < r.hi && r.local_span == span; ++s)
+                    for (const int32_t token : trie.tokens(s)) counted.push_back({token, r.units_of(trie, s)});
             if (is_many(n, n_words)) sort_by_token(counted, n_words);
             else std::sort(counted.begin(), counted.end(), [](const Counted& a, const Counted& b) { return a.token < b.token; });
             if (n) add_group(span, counted, n_words);
@@ -164,7 +159,7 @@ struct Inside {
         g.bitmap.assign(n_words, 0u);
         for (size_t i = 0; i + 1 < g.indptr.size(); ++i) {
             for (int32_t k = g.indptr[i]; k < g.indptr[i + 1]; ++k)
-                g.bitmap[size_t(g.tokens[k]) >> 5] |= 1u << (g.tokens[k] & 31);
+                set_bit(g.bitmap, g.tokens[k]);
             if (g.tokens.size() - size_t(g.indptr[i + 1]) > kMaxClear) g.up_to.push_back(g.bitmap);
         }
     }

@@ -112,8 +112,7 @@ class Pieces {
     }
     void spell_slot(int32_t slot, int32_t depth, int32_t count) {
         const Word& w = trie_.slot_word[slot];
-        for (int32_t k = trie_.slot_indptr[slot]; k < trie_.slot_indptr[slot + 1]; ++k)
-            words_.push_back({w.text + depth, w.length - depth, trie_.slot_tokens[k], count});
+        for (const int32_t token : trie_.tokens(slot)) words_.push_back({w.text + depth, w.length - depth, token, count});
     }
 };
 

@@ -132,7 +132,6 @@ class Profiler {
     BaseStates bases_;
     WalkKey key_;
     std::map<std::pair<int32_t, const Tails*>, int32_t> finish_ids_;  // (terminal, tails) -> number
-    struct AsIs { size_t operator()(uint64_t hash) const { return size_t(hash); } };
     std::unordered_map<vector<int32_t>, std::shared_ptr<const vector<uint32_t>>, VectorHash> vetoed_;
     std::unordered_set<size_t> shared_;  // hashes of the keys of shared walks
     struct First { int32_t state = -1; };
@@ -156,7 +155,7 @@ class Profiler {
     int32_t white_space_before(int32_t y) {
         const LexState& s = lexer_.states[y];
         for (const Edge& e : s.edges) {
-            if (!s.root || e.target == y || bytes_to(s.edges.begin(), s.edges.end(), e.target) < 2) continue;
+            if (!s.root || e.target == y || bytes_to(s.edges, e.target) < 2) continue;
             lexer_.expand(e.target);
             if (lexer_.states[e.target].edges == s.edges) return e.target;
         }
@@ -269,14 +268,11 @@ class Profiler {
     // of any bytes such a walk has one for nearly every place in every token, and with those that may follow a few.
     bool ends_anywhere(int32_t y) const {
         const Terminals& t = lexer_.terms;
-        auto is_run = [&](int32_t c) {
-            const auto row = t.edges.begin();
-            return t.accept[c] && bytes_to(row + t.indptr[c], row + t.indptr[c + 1], c) >= kManyBytes / 2;
-        };
+        auto is_run = [&](int32_t c) { return t.accept[c] && bytes_to(t.row(c), c) >= kManyBytes / 2; };
         for (const Hypothesis& h : lexer_.states[y].hyps)
             for (int32_t c : h.main) {
                 if (is_run(c)) return true;
-                for (int32_t e = t.indptr[c]; e < t.indptr[c + 1]; ++e) if (is_run(t.edges[e].target)) return true;
+                for (const Edge& e : t.row(c)) if (is_run(e.target)) return true;
             }
         return false;
     }
@@ -296,13 +292,10 @@ class Profiler {
     // The components with large languages: those a step away from a loop on digits or more.  Empty: none.
     vector<int32_t> signature(int32_t y) {
         const Terminals& t = lexer_.terms;
-        auto loops = [&](int32_t c) {
-            return bytes_to(t.edges.begin() + t.indptr[c], t.edges.begin() + t.indptr[c + 1], c) >= kDigits;
-        };
+        auto loops = [&](int32_t c) { return bytes_to(t.row(c), c) >= kDigits; };
         auto large = [&](int32_t c) {
-            if (loops(c)) return true;
-            for (int32_t e = t.indptr[c]; e < t.indptr[c + 1]; ++e) if (loops(t.edges[e].target)) return true;
-            return false;
+            const Span<Edge> row = t.row(c);
+            return loops(c) || std::any_of(row.begin(), row.end(), [&](const Edge& e) { return loops(e.target); });
         };
         vector<int32_t> out{lexer_.states[y].root};
         bool any = false;
@@ -334,8 +327,7 @@ class Profiler {
             bool is_void = false;
             const int32_t rest = lexer_.step_watch(watch, trie_.byte[c], is_void);
             if (is_void) {
-                for (int32_t k = trie_.slot_indptr[trie_[c].slot_lo]; k < trie_.slot_indptr[trie_[c].slot_hi]; ++k)
-                    out[size_t(trie_.slot_tokens[k]) >> 5] |= 1u << (trie_.slot_tokens[k] & 31);
+                for (const int32_t token : trie_.tokens(trie_[c].slot_lo, trie_[c].slot_hi)) set_bit(out, token);
             } else if (rest) {
                 veto(c, rest, out);
             }

@@ -53,7 +53,7 @@ class Walk {
 
     void below(int32_t node, int32_t y, int32_t depth, int32_t count) {
         lexer_.expand(y);
-        children(node, lexer_.states[y], [&](int32_t c, const Edge& e) { enter(c, e, depth, count); });
+        trie_.each_child(node, lexer_.states[y].edges, [&](int32_t c, const Edge& e) { enter(c, e, depth, count); });
     }
     // What a state that is not counted and loops on a few bytes does on these; null: it does not.
     std::shared_ptr<const LoopRuns> few_loops(int32_t y) {
@@ -103,18 +103,6 @@ class Walk {
     bool shares_ = false;                        // what is below a node with so many, by way of
     std::unordered_map<uint64_t, Segment> segments_;  // (node, lexer state there) -> what a walk finds below
 
-    // Children of `node` whose byte has an edge: visit(child, edge).
-    template <class Visit> void children(int32_t node, const LexState& s, Visit visit) {
-        int32_t c = trie_[node].first_child;
-        const int32_t end = trie_[node].end_child;
-        const uint8_t* bytes = trie_.byte.data();
-        for (const Edge& e : s.edges) {
-            if (end - c > 8) c = int32_t(std::lower_bound(bytes + c, bytes + end, e.lo) - bytes);
-            else while (c < end && bytes[c] < e.lo) ++c;
-            for (; c < end && bytes[c] <= e.hi; ++c) visit(c, e);
-            if (c >= end) return;
-        }
-    }
     void enter(int32_t c, const Edge& e, int32_t depth, int32_t count) {
         if (shares_ && trie_[c].slot_hi - trie_[c].slot_lo >= kLeastShared) enter_shared(c, e, depth);
         else enter_alone(c, e, depth, count);

@@ -6,6 +6,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -13,6 +14,7 @@
 
 #include "containers/fields.hpp"
 #include "containers/numbers.hpp"
+#include "containers/span_arena.hpp"
 #include "errors.hpp"
 
 namespace wfsa {
@@ -21,9 +23,9 @@ constexpr int32_t kManyBytes = 32;
 constexpr int32_t kDigits = 10;  // already so many are worth sharing: every vocabulary spells numbers in many ways
 
 // Bytes of the edges to `target`.
-template <class Edges> int32_t bytes_to(Edges at, Edges end, int32_t target) {
+template <class Edges> int32_t bytes_to(const Edges& edges, int32_t target) {
     int32_t n = 0;
-    for (; at != end; ++at) if (at->target == target) n += at->hi - at->lo + 1;
+    for (const auto& e : edges) if (e.target == target) n += e.hi - e.lo + 1;
     return n;
 }
 
@@ -65,19 +67,14 @@ struct Dfa {
     vector<uint8_t> accept;
 
     int32_t size() const { return int32_t(accept.size()); }
-    struct Row {
-        const Edge *from, *to;
-        const Edge* begin() const { return from; }
-        const Edge* end() const { return to; }
-    };
-    Row row(int32_t s) const { return {edges.data() + indptr[s], edges.data() + indptr[s + 1]}; }
+    Span<Edge> row(int32_t s) const { return {edges.data() + indptr[s], indptr[s + 1] - indptr[s]}; }
     void add_row(const vector<Edge>& es) {
         edges.insert(edges.end(), es.begin(), es.end());
         indptr.push_back(int32_t(edges.size()));
     }
     int32_t step(int32_t s, uint8_t b) const {
-        for (int32_t e = indptr[s]; e < indptr[s + 1]; ++e)
-            if (b <= edges[e].hi) return b >= edges[e].lo ? edges[e].target : -1;
+        for (const Edge& e : row(s))
+            if (b <= e.hi) return b >= e.lo ? e.target : -1;
         return -1;
     }
 };
@@ -97,5 +94,36 @@ inline void tidy(vector<Edge>& es) {
 // all that is left to be read, the automaton before it leads into it: targets from kTail on are the states of such a
 // tail.
 constexpr int32_t kTail = 1 << 29;
+
+// By state of an automaton the least cost of a way to an accepting one; `never`: there is none.  cost(edge): 0, 1, or -1 where
+// no way takes it.  Appends the states that have one to `order`, by ascending cost.
+template <class N, class Graph, class Cost>
+vector<N> costs_to_accept(const Graph& g, N never, const Cost& cost, vector<int32_t>* order = nullptr) {
+    struct Into { int32_t from, cost; };
+    const size_t n = g.accept.size();
+    vector<int32_t> first(n + 2, 0);
+    for (const Edge& e : g.edges) ++first[e.target + 2];
+    for (size_t s = 2; s < n + 2; ++s) first[s] += first[s - 1];
+    vector<Into> into(g.edges.size());
+    std::deque<std::pair<int32_t, N>> todo;
+    for (size_t s = 0; s < n; ++s) {
+        for (const Edge& e : g.row(int32_t(s))) into[first[e.target + 1]++] = {int32_t(s), cost(e)};
+        if (g.accept[s]) todo.push_back({int32_t(s), 0});
+    }
+    vector<N> out(n, never);
+    while (!todo.empty()) {
+        const auto [s, least] = todo.front();
+        todo.pop_front();
+        if (out[s] != never) continue;
+        out[s] = least;
+        if (order) order->push_back(s);
+        for (int32_t k = first[s]; k < first[s + 1]; ++k) {
+            if (into[k].cost < 0 || out[into[k].from] != never) continue;
+            if (into[k].cost) todo.push_back({into[k].from, least + 1});
+            else todo.push_front({into[k].from, least});
+        }
+    }
+    return out;
+}
 
 }  // namespace wfsa

@@ -72,7 +72,6 @@ class FindLikeness {
     // While a round is made:
     struct Group { size_t key, size; int32_t number; };
     struct Found { int32_t group = -1; };
-    struct AsIs { size_t operator()(uint64_t hash) const { return size_t(hash); } };
     vector<Group> groups_;
     OpenTable<uint64_t, Found, AsIs> found_;   // hash of a key -> its group
     vector<int32_t> keys_, group_of_, n_dirty_;
@@ -86,7 +85,7 @@ class FindLikeness {
         for (int32_t s = n_; s-- > 0;) {  // most lead to later ones
             int32_t most = kManyBytes - 1;
             for (const Edge& e : d_.row(s)) {
-                const int32_t n = bytes_to(d_.row(s).begin(), d_.row(s).end(), e.target);
+                const int32_t n = bytes_to(d_.row(s), e.target);
                 if (n > most) { most = n; next[s] = e.target; }
             }
             const int32_t to = next[s];
@@ -95,8 +94,8 @@ class FindLikeness {
         return false;
     }
     bool same_labels(int32_t a, int32_t b) const {
-        const Dfa::Row x = d_.row(a), y = d_.row(b);
-        return d_.accept[a] == d_.accept[b] && x.end() - x.begin() == y.end() - y.begin() &&
+        const Span<Edge> x = d_.row(a), y = d_.row(b);
+        return d_.accept[a] == d_.accept[b] && x.size() == y.size() &&
                std::equal(x.begin(), x.end(), y.begin(), [](const Edge& e, const Edge& f) { return e.label() == f.label(); });
     }
     void begin() {

@@ -16,6 +16,7 @@
 #pragma once
 #include "containers/interner.hpp"
 #include "interrupt.hpp"
+#include "regular/components.hpp"
 #include "regular/dfa.hpp"
 
 namespace wfsa {
@@ -29,7 +30,7 @@ class Minimiser {
         Dfa dfa;
         if (start < kTail) {
             if (draft_.size() == 0) return dfa;
-            cls_.assign(draft_.size(), kUnseen);
+            cls_.assign(draft_.size(), kOpen);
             visit(start);
             if (cls_[start] == kDead) return dfa;
         }
@@ -59,7 +60,7 @@ class Minimiser {
     }
 
   private:
-    static constexpr int32_t kUnseen = -1, kOpen = -2, kDead = -3;
+    static constexpr int32_t kOpen = -1, kDead = -2;
     static constexpr int32_t kNone = 256;  // no byte
     static constexpr int32_t kNowhere = -1;     // those of components that nothing leads out of
     static constexpr size_t kTriedMost = 256;   // beyond that states that are equal may be left apart
@@ -76,46 +77,12 @@ class Minimiser {
 
     // ---- components --------------------------------------------------------------------------------------------------
 
-    struct Frame { int32_t state, edge; };
-
     void visit(int32_t start) {
-        vector<int32_t> index(draft_.size(), -1), low(size_t(draft_.size())), open, finished;
-        vector<Frame> path;
-        int32_t n = 0;
-        auto enter = [&](int32_t s) {
-            index[s] = low[s] = n++;
-            cls_[s] = kOpen;
-            open.push_back(s);
-            path.push_back({s, draft_.indptr[s]});
-        };
-        enter(start);
-        while (!path.empty()) {
-            poll();
-            Frame& at = path.back();
-            const int32_t s = at.state;
-            if (at.edge < draft_.indptr[s + 1]) {
-                const int32_t t = draft_.edges[at.edge++].target;
-                if (t >= kTail) continue;
-                if (cls_[t] == kUnseen) enter(t);
-                else if (cls_[t] == kOpen) low[s] = std::min(low[s], index[t]);
-                continue;
-            }
-            path.pop_back();
-            if (!path.empty()) {
-                int32_t& above = low[path.back().state];
-                above = std::min(above, low[s]);
-            }
-            finished.push_back(s);
-            if (low[s] != index[s]) continue;
-            size_t from = open.size();
-            while (open[--from] != s) {}
-            const size_t size = open.size() - from;
-            const bool on_cycle = size > 1 || leads_to_itself(s);
-            if (!on_cycle) alone(s);
-            else together({finished.end() - int64_t(size), finished.end()});
-            open.resize(from);
-            finished.resize(finished.size() - size);
-        }
+        const auto target = [&](int32_t e) { return draft_.edges[e].target >= kTail ? -1 : draft_.edges[e].target; };
+        Components(draft_.indptr).visit(start, target, [&](const int32_t* states, size_t n) {
+            if (n == 1 && !bytes_to(draft_.row(states[0]), states[0])) cls_[states[0]] = leads_on(states[0]) ? class_of(states[0]) : kDead;
+            else together({states, states + n});
+        });
     }
 
     bool leads_on(int32_t s) const {  // to acceptance, apart from open states
@@ -124,13 +91,6 @@ class Minimiser {
             if (e.target >= kTail || cls_[e.target] >= 0) return true;
         return false;
     }
-
-    bool leads_to_itself(int32_t s) const {
-        for (const Edge& e : draft_.row(s)) if (e.target == s) return true;
-        return false;
-    }
-
-    void alone(int32_t s) { cls_[s] = leads_on(s) ? class_of(s) : kDead; }
 
     // The states of a component, those first that were left first.
     void together(const vector<int32_t>& states) {

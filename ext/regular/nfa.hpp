@@ -39,8 +39,7 @@ class Nfa {
         for (int32_t s = 0; s < d.size(); ++s) {
             poll();
             state();
-            for (int32_t e = d.indptr[s]; e < d.indptr[s + 1]; ++e)
-                byte_[base + s].push_back({d.edges[e].lo, d.edges[e].hi, base + d.edges[e].target, d.edges[e].count});
+            for (const Edge& e : d.row(s)) byte_[base + s].push_back({e.lo, e.hi, base + e.target, e.count});
         }
         int32_t end = state();
         for (int32_t s = 0; s < d.size(); ++s) if (d.accept[s]) epsilon(base + s, end);

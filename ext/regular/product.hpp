@@ -47,8 +47,8 @@ inline Dfa product_draft(const Dfa& a, const Dfa& b, bool keep, int64_t limit) {
     for (size_t k = 0; k < pairs.size(); ++k) {
         auto [s, t] = pairs[k];
         row.clear();
-        for (int32_t e = a.indptr[s]; e < a.indptr[s + 1]; ++e) {
-            int32_t lo = a.edges[e].lo, hi = a.edges[e].hi;
+        for (const Edge& e : a.row(s)) {
+            int32_t lo = e.lo, hi = e.hi;
             int32_t f = t < 0 ? 0 : b.indptr[t], f_end = t < 0 ? 0 : b.indptr[t + 1];
             while (lo <= hi) {
                 while (f < f_end && b.edges[f].hi < lo) ++f;
@@ -57,8 +57,8 @@ inline Dfa product_draft(const Dfa& a, const Dfa& b, bool keep, int64_t limit) {
                 else if (b.edges[f].lo > lo) to = std::min<int32_t>(hi, b.edges[f].lo - 1);
                 else { to = std::min<int32_t>(hi, b.edges[f].hi); target = b.edges[f].target; }
                 if (target >= 0 || !keep) {
-                    int32_t id = intern(a.edges[e].target, target);
-                    row.push_back({uint8_t(lo), uint8_t(to), id, a.edges[e].count});
+                    int32_t id = intern(e.target, target);
+                    row.push_back({uint8_t(lo), uint8_t(to), id, e.count});
                 }
                 lo = to + 1;
             }
@@ -77,8 +77,7 @@ inline Dfa product(const Dfa& a, const Dfa& b, bool keep, int64_t limit) {
 inline Dfa without_epsilon(const Dfa& d) {
     if (d.size() == 0 || !d.accept[0]) return d;
     Dfa draft = d;
-    const Dfa::Row start = d.row(0);
-    draft.add_row({start.begin(), start.end()});
+    draft.add_row(d.row(0).vector());
     draft.accept.push_back(0);
     return finish(d.size(), draft);
 }

@@ -28,7 +28,7 @@ class StateNames {
         vector<uint8_t> steps(n, kFar);  // to a loop on many bytes
         bool any = false;
         for (int32_t s = 0; s < d.size(); ++s) {
-            if (!large_loop(d, s) || !spell(d, s, key)) continue;
+            if (bytes_to(d.row(s), s) < kManyBytes || !spell(d, s, key)) continue;
             out[s] = names.of_key(key);
             steps[s] = 0;
             any = true;
@@ -106,21 +106,18 @@ class StateNames {
             key.insert(key.end(), {e.label(), int32_t(name), int32_t(name >> 32)});
         }
     }
-    static bool large_loop(const Dfa& d, int32_t s) {
-        return bytes_to(d.edges.begin() + d.indptr[s], d.edges.begin() + d.indptr[s + 1], s) >= kManyBytes;
-    }
     static bool spell(const Dfa& d, int32_t s, vector<int32_t>& key) {
         vector<int32_t> order{s};
         key.clear();
         for (size_t k = 0; k < order.size(); ++k) {
             key.push_back(d.accept[order[k]] ? -1 : -2);
-            for (int32_t e = d.indptr[order[k]]; e < d.indptr[order[k] + 1]; ++e) {
-                auto at = std::find(order.begin(), order.end(), d.edges[e].target);
-                key.push_back(d.edges[e].label());
+            for (const Edge& e : d.row(order[k])) {
+                auto at = std::find(order.begin(), order.end(), e.target);
+                key.push_back(e.label());
                 key.push_back(int32_t(at - order.begin()));
                 if (at != order.end()) continue;
                 if (order.size() == kMaxStates) return false;
-                order.push_back(d.edges[e].target);
+                order.push_back(e.target);
             }
         }
         return true;

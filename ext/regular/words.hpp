@@ -134,10 +134,7 @@ class WordSet {
         return s;
     }
     bool equal(int32_t s, const Open& open) const {
-        const Edge* begin = done_.edges.data() + done_.indptr[s];
-        const size_t n = done_.indptr[s + 1] - done_.indptr[s];
-        return done_.accept[s] == open.accept && n == open.edges.size() &&
-               std::equal(begin, begin + n, open.edges.begin());
+        return done_.accept[s] == open.accept && done_.row(s) == Span<Edge>(open.edges);
     }
     void grow() {
         table_.assign(2 * table_.size(), -1);
@@ -154,10 +151,7 @@ class WordSet {
         out.edges.reserve(done_.edges.size());
         out.indptr.reserve(n + 1);
         for (int32_t s = n; s-- > 0;) {
-            for (int32_t e = done_.indptr[s]; e < done_.indptr[s + 1]; ++e) {
-                out.edges.push_back(done_.edges[e]);
-                out.edges.back().target = n - 1 - out.edges.back().target;
-            }
+            for (const Edge& e : done_.row(s)) out.edges.push_back({e.lo, e.hi, n - 1 - e.target, e.count});
             out.indptr.push_back(int32_t(out.edges.size()));
             out.accept.push_back(done_.accept[s]);
         }

@@ -28,15 +28,31 @@ struct Asked {
     bool operator<(const Asked& o) const { return std::tie(constraint, out) < std::tie(o.constraint, o.out); }
 };
 
+// work(thread) on n threads, this one among them.  Of several exceptions one is thrown.
+template <class Work> void on_threads(size_t n, const Work& work) {
+    std::mutex lock;
+    std::exception_ptr failed;
+    ThreadPool::run(std::max<size_t>(n, 1) - 1, [&](size_t thread) {
+        try {
+            work(thread);
+        } catch (...) {
+            const std::lock_guard<std::mutex> guard(lock);
+            failed = std::current_exception();
+        }
+    });
+    if (failed) std::rethrow_exception(failed);
+}
+constexpr size_t kWorthWaking = 16;  // masks
+
 // What the budgets allow.  BudgetTooSmall: one does not suffice.
 inline void grant(std::vector<Asked>& asked) {
     for (Asked& one : asked)
         one.most = one.decoder->finished() ? kAnyTokens : most_after(*one.decoder, one.budget);
 }
 
-// Masks of n_words words, within what was granted.  Of several exceptions one is thrown.
+// Masks of n_words words, within what was granted.
 inline void fill_masks(std::vector<Asked> asked, int64_t n_words, int64_t n_threads) {
-    constexpr size_t kDealt = 4, kWorthWaking = 16;
+    constexpr size_t kDealt = 4;
     std::sort(asked.begin(), asked.end());
     const size_t n = asked.size(), n_shares = std::min(size_t(n_threads), std::max<size_t>(1, n / kWorthWaking));
     struct Share {
@@ -48,25 +64,16 @@ inline void fill_masks(std::vector<Asked> asked, int64_t n_words, int64_t n_thre
         shares[k].next = n * k / n_shares;
         shares[k].end = n * (k + 1) / n_shares;
     }
-    std::mutex lock;
-    std::exception_ptr failed;
-    const auto work = [&](size_t thread) {
-        try {
-            for (size_t k = 0; k < n_shares; ++k) {
-                Share& share = shares[(thread + k) % n_shares];
-                for (size_t i; (i = share.next.fetch_add(kDealt)) < share.end;)
-                    for (const size_t end = std::min(share.end, i + kDealt); i < end; ++i) {
-                        const Asked& one = asked[i];
-                        fill_mask(*one.decoder, one.out, n_words, one.most);
-                    }
-            }
-        } catch (...) {
-            const std::lock_guard<std::mutex> guard(lock);
-            failed = std::current_exception();
+    on_threads(n_shares, [&](size_t thread) {
+        for (size_t k = 0; k < n_shares; ++k) {
+            Share& share = shares[(thread + k) % n_shares];
+            for (size_t i; (i = share.next.fetch_add(kDealt)) < share.end;)
+                for (const size_t end = std::min(share.end, i + kDealt); i < end; ++i) {
+                    const Asked& one = asked[i];
+                    fill_mask(*one.decoder, one.out, n_words, one.most);
+                }
         }
-    };
-    ThreadPool::run(n_shares - 1, work);
-    if (failed) std::rethrow_exception(failed);
+    });
 }
 
 // The masks of draft trees: what may follow each of the tokens that a draft model has proposed.
@@ -147,7 +154,7 @@ inline void fill_tree(AskedTree& asked, int64_t n_words) {
     const auto commit = [&](int64_t token) {
         if (token < 0 || token >= asked.n_tokens) return false;
         const uint32_t* const allowed = asked.rows + (path.empty() ? 0 : path.back()) * n_words;
-        if (bounded && !(allowed[token >> 5] >> (token & 31) & 1)) return false;
+        if (bounded && !has_bit(allowed, token)) return false;
         return probe.commit_token(int32_t(token));
     };
     int64_t node = fill(0) ? tree.next[0] : -1;
@@ -168,25 +175,14 @@ inline void fill_tree(AskedTree& asked, int64_t n_words) {
     }
 }
 
-// Trees of one constraint follow each other where they stand side by side.  Of several exceptions one is thrown.
+// Trees of one constraint follow each other where they stand side by side.
 inline void fill_trees(std::vector<AskedTree>& asked, int64_t n_words, int64_t n_threads) {
     std::atomic<size_t> next{0};
-    std::mutex lock;
-    std::exception_ptr failed;
-    const auto work = [&](size_t) {
-        try {
-            for (size_t i; (i = next.fetch_add(1)) < asked.size();) fill_tree(asked[i], n_words);
-        } catch (...) {
-            const std::lock_guard<std::mutex> guard(lock);
-            failed = std::current_exception();
-        }
-    };
-    constexpr size_t kWorthWaking = 16;  // nodes (batch.hpp)
     size_t n_nodes = 0;
-    for (const AskedTree& one : asked) n_nodes += size_t(one.tree.n);
-    const size_t most = std::min({size_t(n_threads), asked.size(), n_nodes / kWorthWaking});
-    ThreadPool::run(most > 0 ? most - 1 : 0, work);
-    if (failed) std::rethrow_exception(failed);
+    for (const AskedTree& one : asked) n_nodes += one.tree.n;
+    on_threads(std::min({size_t(n_threads), asked.size(), n_nodes / kWorthWaking}), [&](size_t) {
+        for (size_t i; (i = next.fetch_add(1)) < asked.size();) fill_tree(asked[i], n_words);
+    });
 }
 
 }  // namespace wfsa

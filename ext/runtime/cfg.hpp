@@ -97,7 +97,7 @@ class Cfg {
         s_.open.clear();
         visit_below(d, node);
         while (!s_.open.empty()) {
-            const Scratch::At at = s_.open.back();
+            const NodeState at = s_.open.back();
             s_.open.pop_back();
             const int32_t next = read(at.state, at.node->state, take);
             if (next >= 0) visit_below(next, at.node);

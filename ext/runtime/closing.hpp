@@ -13,13 +13,8 @@
 
 namespace wfsa {
 
-struct Closing {
-    bool found = false;
-    std::string bytes;
-};
-
-// Not found: every end has more than `limit` bytes.  LimitExceeded: there are more than `budget` situations to look at.
-inline Closing closing(const Decoder& from, int64_t limit, int64_t budget) {
+// The bytes into `out`; false: every end has more than `limit` bytes.  LimitExceeded: there are more than `budget` situations to look at.
+inline bool closing(const Decoder& from, int64_t limit, int64_t budget, std::string& out) {
     struct Text {
         std::unique_ptr<Decoder> decoder;  // all stay, since situations may name parts of them by their place in memory
         std::string bytes;
@@ -54,14 +49,17 @@ inline Closing closing(const Decoder& from, int64_t limit, int64_t budget) {
         const Decoder* at = texts[number].decoder.get();
         const std::string bytes = texts[number].bytes;
         if (*texts[number].least < int64_t(bytes.size())) continue;
-        if (at->accepting()) return {true, bytes};
+        if (at->accepting()) {
+            out = bytes;
+            return true;
+        }
         for (const char c : at->next_bytes()) {
             std::unique_ptr<Decoder> next = at->fork();
             const uint8_t byte = uint8_t(c);
             if (next->commit_bytes(&byte, 1)) add(std::move(next), bytes + c);
         }
     }
-    return {};
+    return false;
 }
 
 }  // namespace wfsa

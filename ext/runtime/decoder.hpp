@@ -24,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "containers/numbers.hpp"
 #include "errors.hpp"
 
 namespace wfsa {
@@ -143,13 +144,9 @@ class Decoder {
     }
     void end_by_stops(uint32_t* out) const {
         if (finished()) return;
-        for (const int32_t t : stops_->ends) out[size_t(t) >> 5] &= ~(1u << (t & 31));
+        for (const int32_t t : stops_->ends) clear_bit(out, t);
         const bool may_end = accepting();
-        for (const int32_t t : stops_->stops) {
-            const uint32_t bit = 1u << (t & 31);
-            uint32_t& word = out[size_t(t) >> 5];
-            word = may_end ? word | bit : word & ~bit;
-        }
+        for (const int32_t t : stops_->stops) may_end ? set_bit(out, t) : clear_bit(out, t);
     }
     static bool has(const std::vector<int32_t>& sorted, int32_t token) {
         return std::binary_search(sorted.begin(), sorted.end(), token);

@@ -71,8 +71,11 @@ class Engine : public Tables {
     // For tests: masks are made by the slow twin of the machines that read tails.
     void parse_tails(bool on) { parses_tails_ = on; }
     void mask(const Snapshot* at, uint32_t* out, int64_t n_words) {
-        if (parses_tails_) run([&](auto& operations) { return masked(ParsedTails(operations), at, out, n_words); });
-        else run([&](auto& operations) { return masked(operations, at, out, n_words); });
+        run([&](auto& operations) {
+            if (parses_tails_) mask_by_parsing(operations, at, out, n_words);
+            else operations.mask(at, out, n_words);
+            return 0;
+        });
     }
 
   private:
@@ -89,10 +92,6 @@ class Engine : public Tables {
     std::atomic<size_t> grown_{0};
     std::atomic<bool> half_full_{false}, limit_met_{false};
 
-    template <class Maker> static int masked(Maker&& maker, const Snapshot* at, uint32_t* out, int64_t n_words) {
-        maker.mask(at, out, n_words);
-        return 0;
-    }
     template <class Op>
     auto with(const Access& access, const Op& op) -> decltype(op(std::declval<Operations<Cfg>&>())) {
         if (longest()) {

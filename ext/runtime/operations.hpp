@@ -64,13 +64,12 @@ class ProfileMask {
     void keep_dropped(const Profile& p, MaskWriter out, bool nothing) {
         s_.kept.assign(p.drop.size(), 0);
         if (nothing) return;
-        for (size_t i = 0; i < p.drop.size(); ++i)
-            s_.kept[i] = out.mask[size_t(p.drop[i]) >> 5] & (1u << (p.drop[i] & 31));
+        for (size_t i = 0; i < p.drop.size(); ++i) s_.kept[i] = has_bit(out.mask, p.drop[i]);
     }
     void give_back_dropped(const Profile& p, MaskWriter out) const {
         for (size_t i = 0; i < p.drop.size(); ++i) {
-            uint32_t& w = out.mask[size_t(p.drop[i]) >> 5];
-            w = (w & ~(1u << (p.drop[i] & 31))) | s_.kept[i];
+            clear_bit(out.mask, p.drop[i]);
+            out.mask[p.drop[i] >> 5] |= s_.kept[i] << (p.drop[i] & 31);
         }
     }
     template <class OnEnd>
@@ -94,8 +93,7 @@ class ProfileMask {
                 if (hi == n - 1) { out.add(g.bitmap); continue; }
                 if (hi < int64_t(g.up_to.size())) { out.add(g.up_to[hi]); continue; }
                 s_.bitmap = g.bitmap;
-                for (int32_t k = g.indptr[hi + 1]; k < g.indptr.back(); ++k)
-                    s_.bitmap[size_t(g.tokens[k]) >> 5] &= ~(1u << (g.tokens[k] & 31));
+                for (int32_t k = g.indptr[hi + 1]; k < g.indptr.back(); ++k) clear_bit(s_.bitmap, g.tokens[k]);
                 out.add(s_.bitmap);
                 continue;
             }
@@ -184,6 +182,29 @@ template <class Policy> class Operations {
     template <class AddTokens>
     void mask_by(const Snapshot* at, uint32_t* mask, int64_t n_words, const AddTokens& add_tokens) {
         if (begin_mask(at, mask, n_words)) write_mask(at, mask, add_tokens);
+    }
+
+    // Parses the texts of a trie behind some configurations, byte by byte as a commit does: visit(node, configurations there).
+    template <class Visit> void parse_each(const Trie& texts, vector<Config> first, const Visit& visit) {
+        struct Level {
+            int32_t child, end;
+            vector<Config> configs;
+        };
+        vector<Level> open;
+        vector<Config> next;
+        Alone alone;
+        open.push_back({texts[0].first_child, texts[0].end_child, std::move(first)});
+        while (!open.empty()) {
+            if (open.back().child == open.back().end) { open.pop_back(); continue; }
+            const int32_t node = open.back().child++;
+            step(open.back().configs, texts.byte[node], next, s_.arena);
+            if (next.empty()) continue;
+            visit(node, next);
+            const int32_t lo = texts[node].first_child, hi = texts[node].end_child;
+            if (lo == hi) continue;
+            policy_.shift_completed(next, hi - lo == 1 ? texts.byte[lo] : -1, s_.arena, alone);
+            open.push_back({lo, hi, next});
+        }
     }
 
     // Can token-level terminal t come next?
@@ -330,7 +351,7 @@ template <class Policy> class Operations {
             if (!y.boundary) continue;
             for (int32_t k = 0; k < c.n_tops; ++k)
                 tables_.each_shifted_token(c.tops[k]->state, [&](int32_t t) {
-                    for (int32_t id : tables_.token_ids[t]) mask[size_t(id) >> 5] |= 1u << (id & 31);
+                    for (int32_t id : tables_.token_ids[t]) set_bit(mask, id);
                 });
         }
     }
@@ -342,9 +363,8 @@ template <class Policy> class Operations {
         policy_.read_tails(universe, c, [&](int32_t weight) {
             if (policy_.add_many(number, weight, out)) return;
             for (int32_t tail : tables_.weights[weight]) {
-                uint32_t& word = s_.taken[size_t(tail) >> 5];
-                if (word >> (tail & 31) & 1) continue;
-                word |= 1u << (tail & 31);
+                if (has_bit(s_.taken, tail)) continue;
+                set_bit(s_.taken, tail);
                 add_tail(end, tail, tables_.lexer.terms, c.count, out);
             }
         });
@@ -356,52 +376,25 @@ template <class Policy> class Operations {
 //
 // For tests and doubts only; a mask made with it takes milliseconds.
 
-template <class Policy> class ParsedTails {
-  public:
-    explicit ParsedTails(Operations<Policy>& operations) : o_(operations) {}
-
-    void mask(const Snapshot* at, uint32_t* out, int64_t n_words) {
-        o_.mask_by(at, out, n_words,
-                   [this](const Config& c, int32_t end, MaskWriter writer) { add_end(c, end, writer); });
-    }
-
-  private:
-    struct Level {  // a node of the tails' trie, and the configurations behind its bytes
-        int32_t child, end;
-        vector<Config> configs;
-    };
-    Operations<Policy>& o_;
-
-    void add_end(const Config& c, int32_t number, MaskWriter out) {
-        const Tables& tables = o_.access().tables;
+template <class Policy> void mask_by_parsing(Operations<Policy>& o, const Snapshot* at, uint32_t* out, int64_t n_words) {
+    o.mask_by(at, out, n_words, [&](const Config& c, int32_t number, MaskWriter writer) {
+        const Tables& tables = o.access().tables;
         const Terminals& terms = tables.lexer.terms;
         const TerminalEnd& end = tables.profiler.terminal_ends[number];
-        const Trie tails(end.tails->slots.words());
-        Arena& arena = o_.scratch().arena;
+        const Slots& slots = end.tails->slots;
+        const Trie tails(slots.words());
         Alone alone;
         vector<Config> first;
         if (terms[end.term].ignore) {
             first.push_back(c);
-            first.back().lex = o_.policy().root(c, 0);
+            first.back().lex = o.policy().root(c, 0);
         } else {
-            o_.policy().shift(first, c, end.term, arena, alone);
+            o.policy().shift(first, c, end.term, o.scratch().arena, alone);
         }
-        vector<Level> open;
-        open.push_back({tails[0].first_child, tails[0].end_child, std::move(first)});
-        vector<Config> next;
-        while (!open.empty()) {
-            if (open.back().child == open.back().end) { open.pop_back(); continue; }
-            const int32_t node = open.back().child++;
-            o_.step(open.back().configs, tails.byte[node], next, arena);
-            if (next.empty()) continue;
-            if (tails[node].own)
-                add_leaving_tokens(end, size_t(tails[node].slot_lo), terms, c.count, out);
-            const int32_t lo = tails[node].first_child, hi = tails[node].end_child;
-            if (lo == hi) continue;
-            o_.policy().shift_completed(next, hi - lo == 1 ? tails.byte[lo] : -1, arena, alone);
-            open.push_back({lo, hi, next});
-        }
-    }
-};
+        o.parse_each(tails, std::move(first), [&](int32_t node, const vector<Config>&) {
+            if (tails[node].own) add_leaving_tokens(slots, tails[node].slot_lo, end.term, terms, c.count, writer);
+        });
+    });
+}
 
 }  // namespace wfsa

@@ -57,19 +57,8 @@ struct Scratch {
     vector<uint32_t> kept, bitmap;  // tokens
     vector<uint32_t> taken;         // tails, one bit each
     // "cfg": where the parser DWA still has to read, and where it has been.
-    struct At {
-        const Node* node;
-        int32_t state;
-        bool operator==(const At& o) const { return node == o.node && state == o.state; }
-    };
-    struct HashAt {
-        size_t operator()(const At& a) const noexcept {
-            return hash_of(a.node, a.state);
-        }
-    };
-    struct Nothing {};
-    vector<At> open;
-    OpenTable<At, Nothing, HashAt> visited;
+    vector<NodeState> open;
+    OpenSet<NodeState, NodeState::Hash> visited;
     // "longest": the stacks behind cuts, and the transitions of joint tails whose cuts are still to be followed.
     struct Reading {
         int32_t cut, end, front;
@@ -77,7 +66,7 @@ struct Scratch {
     };
     Fronts fronts;
     vector<Reading> readings;
-    OpenTable<uint64_t, Nothing, PairHash> begun;  // (transition's machine state, front)
+    OpenSet<uint64_t, PairHash> begun;  // (transition's machine state, front)
     vector<int32_t> path;
 
     static Scratch& of_thread() {

@@ -129,7 +129,7 @@ template <class... Companions> class Session final : public Decoder {
         each([&](auto& companion) { companion.filter(now_, out); });
         if (!any([](auto& companion) { return companion.is_active(); })) return;
         for (const int32_t id : engine_->vocab->eos)  // one that is text as well may be cleared for its text
-            if (!engine_->vocab->special[id] && accepting()) out[size_t(id) >> 5] |= 1u << (id & 31);
+            if (!engine_->vocab->special[id] && accepting()) set_bit(out, id);
     }
     void put_mask_within(uint32_t* out, int64_t n_words, int64_t most) const override {
         budget_.put_mask(*engine_, now_, std::min(most, TokensToEnd::kNever - 1) + !has_end_token(), out,

@@ -153,29 +153,21 @@ struct Tables {
         if (distinct.empty()) return;
         awaits_distinct.assign(lr.n_states(), 0);
         for (int32_t s = 0; s < lr.n_states(); ++s)
-            for (int32_t k = lr.goto_indptr[s]; k < lr.goto_indptr[s + 1]; ++k)
-                awaits_distinct[s] |= mark(lr.goto_symbol[k]) != Mark::kNone;
+            lr.each_goto(s, [&](int32_t symbol, int32_t, int32_t) { awaits_distinct[s] |= mark(symbol) != Mark::kNone; });
     }
     // For the shortest end of a text; made when it is first asked for.
     const LeastToEnd& least_to_end() {
-        const ForkGate::Change change;
-        std::call_once(least_to_end_once_, [&] {
-            least_to_end_ = std::make_unique<LeastToEnd>(lr, lexer, end_term, int32_t(grammar.n_symbols));
-        });
-        return *least_to_end_;
+        return least_to_end_.get([&] { return std::make_unique<const LeastToEnd>(lr, lexer, end_term, grammar.n_symbols); });
     }
     // For budgets of tokens; made when the first one is asked for.  LimitExceeded: there are constructs for which nothing
     // says how many tokens they need.
     const BudgetTables& budget_tables() {
         if (const char* const why = why_no_budgets())
             throw Unsupported(std::string("the tokens that a text still needs are not known where ") + why);
-        const ForkGate::Change change;
-        std::call_once(budget_once_, [&] {
-            budget_ = std::make_unique<BudgetTables>(lr, lexer.terms, vocab->trie, vocab->n_words(),
-                                                     vocab->kept<SharedTokenWalks>(), end_term, int32_t(grammar.n_symbols),
-                                                     token_ids);
+        return budget_.get([&] {
+            return std::make_unique<const BudgetTables>(lr, lexer.terms, vocab->trie, vocab->n_words(), vocab->kept<SharedTokenWalks>(),
+                                                        end_term, grammar.n_symbols, token_ids);
         });
-        return *budget_;
     }
     // nullptr: they can be made.
     const char* why_no_budgets() const {
@@ -187,23 +179,19 @@ struct Tables {
     std::shared_ptr<const BudgetTables> budget_tables(const std::shared_ptr<const ReducedVocabulary>& reduced) {
         const BudgetTables& whole = budget_tables();
         if (!reduced) return {std::shared_ptr<void>(), &whole};  // the engine's own
-        const ForkGate::Change change;
-        const std::lock_guard<std::mutex> lock(reduced_mutex_);
-        if (reduced_.size() >= kMostReduced && !reduced_.count(reduced)) reduced_.clear();
-        std::shared_ptr<const ReducedBudgets>& known = reduced_[reduced];
-        if (!known) known = std::make_shared<const ReducedBudgets>(reduced, lr, lexer.terms, end_term, int32_t(grammar.n_symbols), token_ids);
+        const auto known = reduced_.get(reduced, [&] {
+            return std::make_shared<const ReducedBudgets>(reduced, lr, lexer.terms, end_term, grammar.n_symbols, token_ids);
+        });
         return {known, &known->tables};
     }
     const MostToEnd& most_to_end() {
         const BudgetTables& tokens = budget_tables();
-        const ForkGate::Change change;
-        std::call_once(most_to_end_once_, [&] {
+        return most_to_end_.get([&] {
             int64_t inside = 0;
             for (int32_t t = 0; t < int32_t(lexer.terms.size()); ++t) inside = std::max(inside, tokens.terminals.most_of(t));
             const int32_t ends = vocab->kept<TerminalsInToken>().most(lexer.terms);
-            most_to_end_ = std::make_unique<MostToEnd>(lr, tokens.symbols, int32_t(grammar.n_symbols), inside, ends);
+            return std::make_unique<const MostToEnd>(lr, tokens.symbols, grammar.n_symbols, inside, ends);
         });
-        return *most_to_end_;
     }
     void index_tokens() {
         for (int32_t t = 0; t < int32_t(token_ids.size()); ++t)
@@ -250,17 +238,11 @@ struct Tables {
     }
 
   private:
-    static constexpr size_t kMostReduced = 8;
     static constexpr int64_t kMostWhiteSpace = int64_t(1) << 20;  // of a file
-    std::mutex reduced_mutex_;
-    std::map<std::shared_ptr<const ReducedVocabulary>, std::shared_ptr<const ReducedBudgets>> reduced_;
-
-    std::once_flag least_to_end_once_;
-    std::unique_ptr<const LeastToEnd> least_to_end_;
-    std::once_flag budget_once_;
-    std::unique_ptr<const BudgetTables> budget_;
-    std::once_flag most_to_end_once_;
-    std::unique_ptr<const MostToEnd> most_to_end_;
+    MadeOnce<LeastToEnd> least_to_end_;
+    MadeOnce<BudgetTables> budget_;
+    MadeOnce<MostToEnd> most_to_end_;
+    KeptFew<std::shared_ptr<const ReducedVocabulary>, ReducedBudgets> reduced_{8};
 
     static int64_t next_uid() {
         static std::atomic<int64_t> n{0};

@@ -6,13 +6,11 @@
 //                       counts where the text behind it is cheap enough
 //   by their id         parsed one by one
 //
-// Far from the limit none of this is asked (budget_memo.hpp).
+// Far from the limit none of this is asked (TextBudget).
 // What else bounds a text is in the plain mask, of which this is a part.  Policy "cfg" only.
 #pragma once
-#include <mutex>
-
 #include "budget/tokens_to_end.hpp"
-#include "containers/kept_pointer.hpp"
+#include "containers/kept.hpp"
 #include "runtime/decoder.hpp"
 #include "runtime/engine.hpp"
 #include "runtime/operations.hpp"
@@ -22,7 +20,8 @@ namespace wfsa {
 class BudgetMask {
   public:
     explicit BudgetMask(Operations<Cfg>& operations, const BudgetTables& budget)
-        : o_(operations), tables_(operations.access().tables), budget_(budget), to_end_(budget, tables_.lr, tables_.lexer) {}
+        : o_(operations), tables_(operations.access().tables), budget_(budget),
+          to_end_(budget.symbols, tables_.lr, tables_.lexer, {budget.terminals}, 1) {}
 
     // May what is found here be remembered?
     bool is_without_count(const Snapshot* at) const {
@@ -50,16 +49,12 @@ class BudgetMask {
             for (int32_t i = 0; i < at->n; ++i) add(at->configs[i], most, {kept.data()});
         }
         if (o_.takes(at, tables_.end_term))
-            for (const int32_t id : tables_.vocab->eos) kept[size_t(id) >> 5] |= 1u << (id & 31);
+            for (const int32_t id : tables_.vocab->eos) set_bit(kept, id);
         for (size_t w = 0; w < n_words; ++w) mask[w] &= kept[w];
         return worst_;
     }
 
   private:
-    struct Level {  // a node of a trie of tails, and the configurations behind its bytes
-        int32_t child, end;
-        vector<Config> configs;
-    };
     Operations<Cfg>& o_;
     const Tables& tables_;
     const BudgetTables& budget_;
@@ -111,33 +106,16 @@ class BudgetMask {
     }
     void add_tails(const Trie& tails, const Config& c, int32_t t, int64_t most, MaskWriter kept) {
         const Terminals& terms = tables_.lexer.terms;
-        Arena& arena = o_.scratch().arena;
         Alone alone;
         if (tails.n_nodes() < 2) return;
-        vector<Config> next;
-        o_.policy().shift(next, c, t, arena, alone);
-        vector<Level> open;
-        open.push_back({tails[0].first_child, tails[0].end_child, std::move(next)});
-        while (!open.empty()) {
-            if (open.back().child == open.back().end) { open.pop_back(); continue; }
-            const int32_t node = open.back().child++;
-            o_.step(open.back().configs, tails.byte[node], next, arena);
-            if (next.empty()) continue;
-            const int64_t needed = tails[node].own ? to_end_.of(next.data(), int32_t(next.size()), most) : 0;
+        vector<Config> first;
+        o_.policy().shift(first, c, t, o_.scratch().arena, alone);
+        o_.parse_each(tails, std::move(first), [&](int32_t node, const vector<Config>& there) {
+            if (!tails[node].own) return;
+            const int64_t needed = to_end_.of(there.data(), int32_t(there.size()), most);
             worst_ = std::max(worst_, needed <= most ? needed : TokensToEnd::kNever);
-            if (tails[node].own && needed <= most) {
-                const size_t slot = tails[node].slot_lo;
-                for (int32_t k = tails.slot_indptr[slot]; k < tails.slot_indptr[slot + 1]; ++k) {
-                    const int32_t units = tails.slot_counts.empty() ? 0 : tails.slot_counts[k];
-                    const int32_t id = tails.slot_tokens[k];
-                    if (terms.takes(t, c.count + units)) kept.set(id);
-                }
-            }
-            const int32_t lo = tails[node].first_child, hi = tails[node].end_child;
-            if (lo == hi) continue;
-            o_.policy().shift_completed(next, hi - lo == 1 ? tails.byte[lo] : -1, arena, alone);
-            open.push_back({lo, hi, next});
-        }
+            if (needed <= most) add_leaving_tokens(tails, tails[node].slot_lo, t, terms, c.count, kept);
+        });
     }
 };
 
@@ -147,78 +125,22 @@ class BudgetMask {
 //            its terminal.  Good as long as its nodes live
 //   Far      after any token from the commit `from` up to `until` no more than `most` are needed (budget/most_to_end.hpp)
 //
-// All numbers of tokens count an end token, whether or not the vocabulary has one.  Memos are read and written by any
-// thread.
-
-class BudgetMemo {
-  public:
-    struct Found {
-        const Node* top = nullptr;
-        int32_t lex = -1;
-        int64_t least = -1, enough = TokensToEnd::kNever;  // tokens to the end now, and after any token
-    };
-    struct Far { int64_t from = 0, until = 0, most = 0; };
-
-    BudgetMemo() = default;
-    BudgetMemo(const BudgetMemo& other) { *this = other; }
-    BudgetMemo& operator=(const BudgetMemo& other) {
-        const Far far = other.far();
-        const Found found = other.get();
-        const std::lock_guard<std::mutex> lock(mutex_);
-        far_ = far;
-        found_ = found;
-        return *this;
-    }
-
-    // What is known there, if anything is.
-    Found at(const Snapshot* now) const {
-        if (now->finished || now->n != 1 || now->configs[0].n_tops != 1) return {};
-        const Config& c = now->configs[0];
-        const Found found = get();
-        return found.top == c.tops[0] && found.lex == c.lex ? found : Found{c.tops[0], c.lex};
-    }
-    void keep(const Found& found) const {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        found_ = found;
-    }
-    Far far() const {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        return far_;
-    }
-    void keep(const Far& far) const {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        far_ = far;
-    }
-    void rolled_back(const Snapshot* to) {
-        found_ = {};
-        if (to->n_commits < far_.from) far_ = {};
-    }
-    void clear() { *this = BudgetMemo(); }
-
-  private:
-    mutable std::mutex mutex_;
-    mutable Found found_;
-    mutable Far far_;
-
-    Found get() const {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        return found_;
-    }
-};
+// All numbers of tokens count an end token, whether or not the vocabulary has one.  What is remembered is read and written by
+// any thread.
 
 class TextBudget {
   public:
     // Tokens to the end; kNever: no end was found.
     int64_t least(Engine& e, const Snapshot* now) const {
         const std::shared_ptr<const BudgetTables> budget = tables(e);
-        BudgetMemo::Found found = memo_.at(now);
+        Found found = found_at(now);
         if (found.least < 0) {
             found.least = e.run([&](auto& operations) {
                 BudgetMask masks(of_cfg(operations), *budget);
                 if (!masks.is_without_count(now)) found.top = nullptr;
                 return masks.min_tokens(now);
             });
-            if (found.top) memo_.keep(found);
+            if (found.top) found_.set(found);
         }
         return found.least;
     }
@@ -230,7 +152,7 @@ class TextBudget {
             return false;
         }
         const int64_t n = now->n_commits;
-        BudgetMemo::Far far = memo_.far();
+        Far far = far_.get();
         if (far.from <= n && n < far.until && far.most <= most) return true;
         const MostToEnd& costs = e.most_to_end();
         far = {n, n, 0};
@@ -242,7 +164,7 @@ class TextBudget {
         const int64_t more = (most - far.most) / (costs.a_token() + 1);
         far.until = n + 1 + more;
         far.most += more * costs.a_token();
-        memo_.keep(far);
+        far_.set(far);
         return true;
     }
     // Writes the plain mask by put_mask(), and clears the tokens after which more than `most` are needed.
@@ -250,7 +172,7 @@ class TextBudget {
     void put_mask(Engine& e, const Snapshot* now, int64_t most, uint32_t* out, const PutMask& put_mask) const {
         const std::shared_ptr<const BudgetTables> budget = tables(e);
         most = std::min(most, TokensToEnd::kNever - 1);
-        BudgetMemo::Found found = memo_.at(now);
+        Found found = found_at(now);
         put_mask();
         if (found.enough <= most) return;
         found.enough = e.run([&](auto& operations) {
@@ -258,7 +180,7 @@ class TextBudget {
             if (!masks.is_without_count(now)) found.top = nullptr;
             return masks.narrow(now, most, out);
         });
-        if (found.top) memo_.keep(found);
+        if (found.top) found_.set(found);
     }
     // Some tokens (ascending) are never text.
     Way leave_out(Engine& e, const Snapshot* now, const std::vector<int32_t>& tokens) {
@@ -267,8 +189,8 @@ class TextBudget {
         try {
             const bool is_sure = !reduced || reduced->unspelled().empty() || e.why_no_budgets() || !has_end();
             reduced_ = reduced;
-            memo_.clear();
-            tables_.clear();
+            forget();
+            tables_.set(nullptr);
             if (is_sure || tables(e)->terminals.has_all_ends()) return Way::kSure;
             return has_end() ? Way::kNarrow : Way::kNone;
         } catch (const Unsupported&) {  // what texts need is not known
@@ -276,14 +198,34 @@ class TextBudget {
             return Way::kSure;
         }
     }
-    void forget() { memo_.clear(); }  // bytes were committed, and the memo counts tokens
-    void rolled_back(const Snapshot* to) { memo_.rolled_back(to); }
+    void forget() {  // bytes were committed, and what is remembered counts tokens
+        found_.set({});
+        far_.set({});
+    }
+    void rolled_back(const Snapshot* to) {
+        found_.set({});
+        if (to->n_commits < far_.get().from) far_.set({});
+    }
 
   private:
-    BudgetMemo memo_;
+    struct Found {
+        const Node* top = nullptr;
+        int32_t lex = -1;
+        int64_t least = -1, enough = TokensToEnd::kNever;  // tokens to the end now, and after any token
+    };
+    struct Far { int64_t from = 0, until = 0, most = 0; };
+    Guarded<Found> found_;
+    Guarded<Far> far_;
     std::shared_ptr<const ReducedVocabulary> reduced_;  // where some tokens are never text
-    KeptPointer<const BudgetTables> tables_;            // without those tokens; the engine keeps few of them
+    Guarded<std::shared_ptr<const BudgetTables>> tables_;            // without those tokens; the engine keeps few of them
 
+    // What is known there, if anything is.
+    Found found_at(const Snapshot* now) const {
+        if (now->finished || now->n != 1 || now->configs[0].n_tops != 1) return {};
+        const Config& c = now->configs[0];
+        const Found found = found_.get();
+        return found.top == c.tops[0] && found.lex == c.lex ? found : Found{c.tops[0], c.lex};
+    }
     std::shared_ptr<const BudgetTables> tables(Engine& e) const {
         return tables_.get([&] { return e.budget_tables(reduced_); });
     }

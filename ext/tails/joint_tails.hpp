@@ -125,7 +125,6 @@ class JointTails {
             return PairHash()(pair_key(a.place, a.tops) ^ uint64_t(uint32_t(a.term)) * 0xff51afd7ed558ccdull);
         }
     };
-    struct Nothing {};
     struct SavedTransition {
         int32_t from = 0, read = 0, weight = 0;
         Span<Cut> cuts;
@@ -148,8 +147,8 @@ class JointTails {
     vector<int32_t> weights_of_;                           // what is decided, in sets
     vector<int32_t> slots_;
     vector<Cut> cuts_;
-    OpenTable<Asked, Nothing, HashAsked> seen_{2};            // what `certain` was asked since a cut
-    OpenTable<uint64_t, Nothing, PairHash> decided_{2};       // (place, set of tops) that needed no cut
+    OpenSet<Asked, HashAsked> seen_{2};            // what `certain` was asked since a cut
+    OpenSet<uint64_t, PairHash> decided_{2};       // (place, set of tops) that needed no cut
 
     vector<SavedTransition> saved_transitions() const {
         vector<SavedTransition> out;

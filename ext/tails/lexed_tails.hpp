@@ -31,7 +31,7 @@ class LexedTails {
     vector<End> ends;
 
     LexedTails(Lexer& lexer, Staying& staying, const StableVector<Universe>& universes, Interner& weights)
-        : lexer_(lexer), staying_(staying), universes_(universes), weights_(weights) {}
+        : lexer_(lexer), tail_lexer_(lexer, staying), universes_(universes), weights_(weights) {}
 
     // The universe, then a node and a watch set for each of its tails; ascending.
     int32_t place(List code) { return places_.intern(code); }
@@ -50,7 +50,7 @@ class LexedTails {
         for (size_t i = 1; i < code.size(); i += 2) todo.push_back({code[i], code[i + 1]});
         Nodes seen(todo.begin(), todo.end());
         for (size_t i = 0; i < todo.size(); ++i)
-            lex(lexer_.root(context, todo[i].second), todo[i].first, [&](const Accept& a, int32_t node) {
+            tail_lexer_.lex(universes_[universe_].tails(), todo[i].first, lexer_.root(context, todo[i].second), slots_, [&] { step(); }, [&](const Accept& a, int32_t node) {
                 if (!lexer_.terms[a.term].ignore) found[a.term].insert({node, a.watch});
                 else if (seen.insert({node, a.watch}).second) todo.push_back({node, a.watch});
             });
@@ -66,16 +66,14 @@ class LexedTails {
   private:
     typedef std::pair<int32_t, int32_t> Node;  // of the tails, with a watch set
     typedef std::set<Node> Nodes;
-    struct Level { int32_t child, end, y; };  // children of a tail node that are still to be entered from lexer state y
     Lexer& lexer_;
-    Staying& staying_;
+    TailLexer tail_lexer_;
     const StableVector<Universe>& universes_;
     Interner& weights_;
     Interner places_;
     OpenTable<uint64_t, Lexed, PairHash> known_{2};  // (place, context)
     int64_t work_ = 0, most_work_ = 0;
     int32_t universe_ = 0;  // while one place is lexed
-    vector<Level> levels_;
     vector<int32_t> slots_;
 
     int32_t place_of(const Nodes& nodes) {
@@ -87,35 +85,6 @@ class LexedTails {
         if (++work_ % 64) return;
         GrowthLock::let_read();
         if (work_ > most_work_) throw LimitExceeded("a token can be cut into terminals in too many ways");
-    }
-    // The tails behind a node, from lexer state y; `cut(accept, node)` where a terminal may end.
-    template <class F> void lex(int32_t y, int32_t node, const F& cut) {
-        const Trie& tails = universes_[universe_].tails();
-        levels_.clear();  // as deep as a token is long
-        enter(node, y);
-        while (!levels_.empty()) {
-            Level& level = levels_.back();
-            if (level.child == level.end) { levels_.pop_back(); continue; }
-            const int32_t c = level.child++;
-            step();
-            const Edge* e = lexer_.states[level.y].edge(tails.byte[c]);
-            if (!e) continue;
-            const int32_t to = e->target;
-            if (tails[c].own) slots_.push_back(tails[c].slot_lo);
-            if (tails[c].first_child == tails[c].end_child) continue;
-            lexer_.expand(to);
-            if (staying_.stays(to, tails[c])) {
-                for (int32_t s = tails[c].slot_lo + tails[c].own; s < tails[c].slot_hi; ++s) slots_.push_back(s);
-                continue;
-            }
-            for (const Accept& a : lexer_.states[to].accepts) cut(a, c);
-            enter(c, to);
-        }
-    }
-    void enter(int32_t node, int32_t y) {
-        const Trie& tails = universes_[universe_].tails();
-        lexer_.expand(y);
-        levels_.push_back({tails[node].first_child, tails[node].end_child, y});
     }
 };
 

@@ -46,7 +46,7 @@ class ParserDwa {
 
     ParserDwa(LrTables& lr, Contexts& contexts, Lexer& lexer, Staying& staying, const StableVector<Universe>& universes,
               Interner& weights_)
-        : weights(weights_), lr_(lr), contexts_(contexts), lexer_(lexer), staying_(staying), universes_(universes) {}
+        : weights(weights_), lr_(lr), contexts_(contexts), lexer_(lexer), tail_lexer_(lexer, staying), universes_(universes) {}
 
     int32_t start(int32_t universe) {
         const int32_t known = find_start(universe);
@@ -103,7 +103,8 @@ class ParserDwa {
         v.rows("transitions", SavedTransition(), [&] { return d.saved_transitions(); },
                [&](const auto& row) { d.restore(row, n_lr_states); });
         v.made(d.states_, d.starts_, d.transitions_);
-        v.expansion(d.codes_, d.open_, d.stacks_, d.closed_, d.slots_, d.code_, d.todo_, d.levels_);
+        v.expansion(d.codes_, d.open_, d.stacks_, d.closed_, d.slots_, d.code_, d.todo_);
+        v.table("tail_lexer", d.tail_lexer_);
     }
 
   private:
@@ -114,7 +115,7 @@ class ParserDwa {
     LrTables& lr_;  // and what it grows by: contexts, lexer states
     Contexts& contexts_;
     Lexer& lexer_;
-    Staying& staying_;
+    TailLexer tail_lexer_;
     const StableVector<Universe>& universes_;
     struct SavedState {
         int32_t universe = 0;
@@ -196,7 +197,6 @@ class ParserDwa {
     struct Shifted { Stack stack; int32_t node; };  // a stack whose top has just been pushed, at a tail node
     struct Seen { int32_t last = -1; };             // in closed_
     struct Closed { Shifted at; int32_t before; };  // before: another one of the same hash
-    struct Level { int32_t child, end, y, count; };  // children of a tail node still to be entered from lexer state y
     const Universe* universe_ = nullptr;
     vector<Place> open_;
     vector<int32_t> stacks_;  // one behind the other
@@ -204,7 +204,6 @@ class ParserDwa {
     vector<Closed> closed_;
     vector<int32_t> slots_, code_;
     vector<Shifted> todo_;
-    vector<Level> levels_;
     uint32_t n_entered_ = 0;
 
     Stack stack_of(int32_t state) {
@@ -250,44 +249,18 @@ class ParserDwa {
             todo_.pop_back();
             if (!is_new(at)) continue;
             const int32_t top = top_of(at.stack), left = at.stack.size - 2;
-            for (const int32_t *d = lr_.completed_begin(top), *end = lr_.completed_end(top); d != end; ++d) {
-                if (left <= 0) open_.push_back({at.node, *d, 1 - left});
-                else go(at.stack, left, *d, at.node);
+            for (const int32_t completed : lr_.completed_in(top)) {
+                if (left <= 0) open_.push_back({at.node, completed, 1 - left});
+                else go(at.stack, left, completed, at.node);
             }
             if (lr_.shifts(top)) lex(at.stack, at.node);
         }
     }
     // The tails behind a node, from the root of the stack's top.
     void lex(Stack stack, int32_t node) {
-        const Trie& tails = universe_->tails();
-        levels_.clear();
-        enter(node, lexer_.root(contexts_.make(top_of(stack)), 0), 0);
-        while (!levels_.empty()) {
-            Level& level = levels_.back();
-            if (level.child == level.end) { levels_.pop_back(); continue; }
-            const int32_t c = level.child++;
-            if (++n_entered_ % 64 == 0) GrowthLock::let_read();
-            const Edge* e = lexer_.states[level.y].edge(tails.byte[c]);
-            if (!e) continue;
-            const int32_t to = e->target, after = lexer_.count_after(lexer_.states[to], level.count, *e);
-            if (!lexer_.alive(lexer_.states[to], after)) continue;
-            if (tails[c].own) slots_.push_back(tails[c].slot_lo);
-            if (tails[c].first_child == tails[c].end_child) continue;
-            lexer_.expand(to);
-            const LexState& in = lexer_.states[to];
-            if (staying_.stays(to, tails[c]) && lexer_.alive(in, after + tails[c].height)) {
-                for (int32_t s = tails[c].slot_lo + tails[c].own; s < tails[c].slot_hi; ++s)
-                    slots_.push_back(s);
-                continue;
-            }
-            for (const Accept& a : in.accepts) if (lexer_.terms.takes(a.term, after)) shift(stack, a.term, c);
-            enter(c, to, after);
-        }
-    }
-    void enter(int32_t node, int32_t y, int32_t count) {
-        const Trie& tails = universe_->tails();
-        lexer_.expand(y);
-        levels_.push_back({tails[node].first_child, tails[node].end_child, y, count});
+        const auto step = [&] { if (++n_entered_ % 64 == 0) GrowthLock::let_read(); };
+        tail_lexer_.lex(universe_->tails(), node, lexer_.root(contexts_.make(top_of(stack)), 0), slots_, step,
+                        [&](const Accept& a, int32_t c) { shift(stack, a.term, c); });
     }
 };
 

@@ -22,6 +22,52 @@ inline void check_weight(List weight, const Universe& universe) {
     for (int32_t slot : weight) check(size_t(slot) < universe.tails().slot_word.size(), "a weight is out of range");
 }
 
+// Lexes tails from a place on: those that end inside terminals, and where terminals may end within others.
+class TailLexer {
+  public:
+    TailLexer(Lexer& lexer, Staying& staying) : lexer_(lexer), staying_(staying) {}
+
+    // Behind a node, from lexer state y.  Slots of tails that are taken are appended; cut(accept, node) where a terminal may
+    // end; step() at every byte.
+    template <class Step, class Cut>
+    void lex(const Trie& tails, int32_t node, int32_t y, vector<int32_t>& slots, const Step& step, const Cut& cut) {
+        levels_.clear();  // as deep as a token is long
+        enter(tails[node], y, 0);
+        while (!levels_.empty()) {
+            Level& level = levels_.back();
+            if (level.child == level.end) { levels_.pop_back(); continue; }
+            const int32_t c = level.child++;
+            step();
+            const Edge* e = lexer_.states[level.y].edge(tails.byte[c]);
+            if (!e) continue;
+            const int32_t to = e->target, after = lexer_.count_after(lexer_.states[to], level.count, *e);
+            if (!lexer_.alive(lexer_.states[to], after)) continue;
+            if (tails[c].own) slots.push_back(tails[c].slot_lo);
+            if (tails[c].first_child == tails[c].end_child) continue;
+            lexer_.expand(to);
+            const LexState& in = lexer_.states[to];
+            if (staying_.stays(to, tails[c]) && lexer_.alive(in, after + tails[c].height)) {
+                for (int32_t s = tails[c].slot_lo + tails[c].own; s < tails[c].slot_hi; ++s) slots.push_back(s);
+                continue;
+            }
+            for (const Accept& a : in.accepts) if (lexer_.terms.takes(a.term, after)) cut(a, c);
+            enter(tails[c], to, after);
+        }
+    }
+    template <class Self, class V> static void fields(Self& l, V& v) { v.expansion(l.levels_); }
+
+  private:
+    struct Level { int32_t child, end, y, count; };  // children of a tail node still to be entered from lexer state y
+    Lexer& lexer_;
+    Staying& staying_;
+    vector<Level> levels_;
+
+    void enter(const TrieNode& node, int32_t y, int32_t count) {
+        lexer_.expand(y);
+        levels_.push_back({node.first_child, node.end_child, y, count});
+    }
+};
+
 // Give some ends of one terminal a universe.
 inline void add_universe(StableVector<Universe>& universes, Profiler& profiler, const Terminals& terms,
                          const vector<int32_t>& ends) {
@@ -39,14 +85,11 @@ inline void add_universe(StableVector<Universe>& universes, Profiler& profiler, 
 
 // From tails back to tokens: which tokens leave a tail when they end a terminal.
 
-// The tokens of a slot of the end's own tails; `count`: units of the terminal before the token.
-inline void add_leaving_tokens(const TerminalEnd& end, size_t slot, const Terminals& terms, int32_t count,
-                               MaskWriter out) {
-    const Slots& tails = end.tails->slots;
-    const bool counted = terms[end.term].counted;
+// The tokens of a slot of the tails of a terminal's end; `count`: units of the terminal before the token.
+inline void add_leaving_tokens(const Slots& tails, int32_t slot, int32_t term, const Terminals& terms, int32_t count, MaskWriter out) {
     for (int32_t k = tails.slot_indptr[slot]; k < tails.slot_indptr[slot + 1]; ++k) {
         const int32_t units = tails.slot_counts.empty() ? 0 : tails.slot_counts[k];
-        if (!counted || terms.takes(end.term, count + units)) out.set(tails.slot_tokens[k]);
+        if (terms.takes(term, count + units)) out.set(tails.slot_tokens[k]);
     }
 }
 
@@ -54,7 +97,7 @@ inline void add_leaving_tokens(const TerminalEnd& end, size_t slot, const Termin
 inline void add_tail(const TerminalEnd& end, int32_t tail, const Terminals& terms, int32_t count, MaskWriter out) {
     const int32_t x = end.places->given[tail];
     if (x >= 0) out.set(x);
-    else if (x < SharedTails::kNone) add_leaving_tokens(end, size_t(SharedTails::kNone - 1 - x), terms, count, out);
+    else if (x < SharedTails::kNone) add_leaving_tokens(end.tails->slots, SharedTails::kNone - 1 - x, end.term, terms, count, out);
 }
 
 }  // namespace wfsa

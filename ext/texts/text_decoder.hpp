@@ -1,6 +1,6 @@
 // One sequence over a closed set of texts: a place, and the places before each commit.
 #pragma once
-#include "containers/kept_pointer.hpp"
+#include "containers/kept.hpp"
 #include "runtime/decoder.hpp"
 #include "texts/text_tokens.hpp"
 
@@ -67,7 +67,7 @@ class TextDecoder final : public Decoder {
     std::unique_ptr<Decoder> begin() const override { return std::make_unique<TextDecoder>(table_); }
     Way leave_out(const std::vector<int32_t>& tokens) override {
         reduced_ = table_->vocab->kept<ReducedVocabularies>().without(tokens);
-        counts_.clear();
+        counts_.set(nullptr);
         if (!reduced_ || reduced_->unspelled().empty()) return Way::kSure;
         try {
             if (table_->tokens().least(place_) == TextTokens::kNever || counts()->most() < TextTokens::kNever)
@@ -99,7 +99,7 @@ class TextDecoder final : public Decoder {
         const std::shared_ptr<const TextTokens> known = counts();
         std::memset(out, 0, size_t(n_words) * 4);
         known->mask(place_, most - has_end_token(), out);
-        if (accepting()) for (const int32_t id : table_->vocab->eos) out[size_t(id) >> 5] |= 1u << (id & 31);
+        if (accepting()) for (const int32_t id : table_->vocab->eos) set_bit(out, id);
     }
     bool is_complete() const override { return true; }
 
@@ -113,7 +113,7 @@ class TextDecoder final : public Decoder {
     bool ended_ = false;
     vector<Place> past_;
     std::shared_ptr<const ReducedVocabulary> reduced_;  // where some tokens are never text
-    KeptPointer<const TextTokens> counts_;  // without those tokens; the table keeps few of them
+    Guarded<std::shared_ptr<const TextTokens>> counts_;  // without those tokens; the table keeps few of them
 };
 
 }  // namespace wfsa

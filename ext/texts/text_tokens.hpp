@@ -46,7 +46,7 @@ class TextTokens {
     // Of the text tokens of the place, those after which no more than `most` are needed, into `out`.
     void mask(const Place& p, int64_t most, uint32_t* out) const {
         most = std::min<int64_t>(most, kNever - 1);
-        const auto set = [&](int32_t token) { out[size_t(token) >> 5] |= 1u << (token & 31); };
+        const auto set = [&](int32_t token) { set_bit(out, token); };
         if (const int64_t hub = table_.find_hub(p); hub >= 0) {
             for (size_t k = table_.hub_indptr[hub]; k < size_t(table_.hub_indptr[hub + 1]); ++k)
                 if (of_tokens_[k] <= most) set(table_.hub_tokens[k]);
@@ -74,18 +74,11 @@ class TextTokens {
 };
 
 inline const TextTokens& TextTable::tokens() const {
-    const ForkGate::Change change;
-    std::call_once(tokens_once_, [&] { tokens_ = std::make_shared<const TextTokens>(*this, vocab->trie); });
-    return *tokens_;
+    return tokens_.get([&] { return std::make_unique<const TextTokens>(*this, vocab->trie); });
 }
 inline std::shared_ptr<const TextTokens> TextTable::tokens(const std::shared_ptr<const ReducedVocabulary>& reduced) const {
     if (!reduced) return {std::shared_ptr<void>(), &tokens()};  // the table's own
-    const ForkGate::Change change;
-    const std::lock_guard<std::mutex> lock(reduced_mutex_);
-    if (reduced_.size() >= kMostReduced && !reduced_.count(reduced)) reduced_.clear();
-    std::shared_ptr<const TextTokens>& known = reduced_[reduced];
-    if (!known) known = std::make_shared<const TextTokens>(*this, reduced->trie());
-    return known;
+    return reduced_.get(reduced, [&] { return std::make_shared<const TextTokens>(*this, reduced->trie()); });
 }
 
 }  // namespace wfsa

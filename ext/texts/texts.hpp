@@ -163,7 +163,7 @@ class TextTable {
 
     void mask(const Place& p, uint32_t* out, int64_t n_words) const {
         std::memset(out, 0, size_t(n_words) * 4);
-        auto set = [&](int32_t t) { out[t >> 5] |= 1u << (t & 31); };
+        auto set = [&](int32_t t) { set_bit(out, t); };
         if (accepting(p)) for (int32_t t : vocab->eos) set(t);
         if (const int64_t k = find_hub(p); k >= 0)
             for (int64_t i = hub_indptr[k]; i < hub_indptr[k + 1]; ++i) set(hub_tokens[i]);
@@ -225,11 +225,8 @@ class TextTable {
             if (sorted[i - 1] == sorted[i]) wrong("two texts have one input position: ", sorted[i]);
     }
 
-    mutable std::once_flag tokens_once_;
-    mutable std::shared_ptr<const TextTokens> tokens_;
-    static constexpr size_t kMostReduced = 8;
-    mutable std::mutex reduced_mutex_;
-    mutable std::map<std::shared_ptr<const ReducedVocabulary>, std::shared_ptr<const TextTokens>> reduced_;
+    MadeOnce<TextTokens> tokens_;
+    KeptFew<std::shared_ptr<const ReducedVocabulary>, TextTokens> reduced_{8};
 
     struct KeyHash {
         size_t operator()(const std::pair<int64_t, int64_t>& k) const {
@@ -262,10 +259,8 @@ class TextTable {
 
     template <class Visit>
     void take(int32_t node, const Place& after, const Visit& visit) const {
-        if (!vocab->trie[node].own) return;
-        const size_t slot = vocab->trie[node].slot_lo;
-        for (int32_t k = vocab->trie.slot_indptr[slot]; k < vocab->trie.slot_indptr[slot + 1]; ++k)
-            visit(vocab->trie.slot_tokens[k], after);
+        const TrieNode& at = vocab->trie[node];
+        for (const int32_t token : vocab->trie.tokens(at.slot_lo, at.slot_lo + at.own)) visit(token, after);
     }
 
     template <class Visit>

@@ -20,6 +20,9 @@
 #include <numeric>
 #include <vector>
 
+#include "containers/numbers.hpp"
+#include "containers/span_arena.hpp"
+
 namespace wfsa {
 
 using std::vector;
@@ -29,6 +32,9 @@ struct ByteBits {
     void set(uint8_t b) { w[b >> 6] |= 1ull << (b & 63); }
     bool has(uint8_t b) const { return w[b >> 6] >> (b & 63) & 1; }
     void merge(const ByteBits& o) { for (int i = 0; i < 4; ++i) w[i] |= o.w[i]; }
+    ByteBits without(ByteBits o) const { for (int i = 0; i < 4; ++i) o.w[i] = w[i] & ~o.w[i]; return o; }
+    ByteBits common(ByteBits o) const { for (int i = 0; i < 4; ++i) o.w[i] &= w[i]; return o; }
+    static ByteBits range(uint8_t lo, uint8_t hi) { ByteBits out; out.add_range(lo, hi); return out; }
     bool subset_of(const ByteBits& o) const {
         return !((w[0] & ~o.w[0]) | (w[1] & ~o.w[1]) | (w[2] & ~o.w[2]) | (w[3] & ~o.w[3]));
     }
@@ -76,6 +82,10 @@ class Slots {
         const size_t numbers = slot_indptr.capacity() + slot_tokens.capacity() + slot_counts.capacity();
         return 4 * numbers + sizeof(Word) * slot_word.capacity();
     }
+    Span<int32_t> tokens(int32_t lo, int32_t hi) const {  // of the slots lo .. hi
+        return {slot_tokens.data() + slot_indptr[lo], slot_indptr[hi] - slot_indptr[lo]};
+    }
+    Span<int32_t> tokens(int32_t slot) const { return tokens(slot, slot + 1); }
     // The words, one for every token of every slot.
     vector<Word> words() const {
         vector<Word> out;
@@ -158,6 +168,17 @@ class Trie : public Slots {
         const int32_t first = nodes_[node].first_child;  // one instruction looks at as many bytes as most nodes have
         const void* const found = std::memchr(byte.data() + first, b, size_t(nodes_[node].end_child - first));
         return found ? int32_t(static_cast<const uint8_t*>(found) - byte.data()) : -1;
+    }
+    // The children of a node on whose bytes ascending edges lie: visit(child, edge).
+    template <class Edges, class Visit> void each_child(int32_t node, const Edges& edges, const Visit& visit) const {
+        int32_t child = nodes_[node].first_child;
+        const int32_t end = nodes_[node].end_child;
+        for (const auto& e : edges) {
+            if (end - child > 8) child = child_from(child, end, e.lo);
+            else while (child < end && byte[child] < e.lo) ++child;
+            for (; child < end && byte[child] <= e.hi; ++child) visit(child, e);
+            if (child >= end) return;
+        }
     }
     // The lengths of the words that `text` begins with, ascending.
     template <class Visit> void each_prefix(const uint8_t* text, int64_t n, const Visit& visit) const {
@@ -260,7 +281,7 @@ class VocabularyTrie : public Trie {
         find_whole();
         characters.reserve(slot_word.size());
         for (const Word& w : slot_word) characters.push_back(characters_in(w.text, w.length));
-        for (const int32_t t : slot_tokens) all[size_t(t) >> 5] |= 1u << (t & 31);
+        for (const int32_t t : slot_tokens) set_bit(all, t);
     }
     size_t bytes() const { return Trie::bytes() + 4 * (characters.capacity() + all.capacity()); }
 

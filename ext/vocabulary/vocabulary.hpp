@@ -11,6 +11,7 @@
 
 #include "containers/bounded_cache.hpp"
 #include "containers/fork_gate.hpp"
+#include "containers/kept.hpp"
 #include "vocabulary/trie.hpp"
 
 namespace wfsa {
@@ -69,21 +70,19 @@ class ReducedVocabulary {
     const vector<int32_t>& unspelled() const { return unspelled_; }
     int64_t n_words() const { return from_.n_words(); }
     const VocabularyTrie& trie() const {
-        std::call_once(once_, [&] {
+        return trie_.get([&] {
             vector<Word> words;
             for (const Word& w : from_.trie.words())
                 if (!has(w.token)) words.push_back(w);
-            trie_ = VocabularyTrie(words, from_.n_words());
+            return std::make_unique<const VocabularyTrie>(words, from_.n_words());
         });
-        return trie_;
     }
 
   private:
     const Vocabulary& from_;
     const vector<int32_t> left_out_;
     vector<int32_t> unspelled_;
-    mutable std::once_flag once_;
-    mutable VocabularyTrie trie_;
+    MadeOnce<VocabularyTrie> trie_;
 
     bool has(int32_t token) const { return std::binary_search(left_out_.begin(), left_out_.end(), token); }
     bool is_spelled(int32_t token) const {
@@ -95,24 +94,16 @@ class ReducedVocabulary {
             if (!reached[at]) continue;
             int32_t node = 0;
             for (size_t end = at; end < n; ++end) {
-                node = child(node, text[end]);
+                node = from_.trie.child(node, text[end]);
                 if (node < 0) break;
                 if (from_.trie[node].own && remains(from_.trie[node].slot_lo)) reached[end + 1] = true;
             }
         }
         return reached[n];
     }
-    int32_t child(int32_t node, uint8_t byte) const {
-        const vector<uint8_t>& bytes = from_.trie.byte;
-        const auto begin = bytes.begin() + from_.trie[node].first_child, end = bytes.begin() + from_.trie[node].end_child;
-        const auto at = std::lower_bound(begin, end, byte);
-        return at == end || *at != byte ? -1 : int32_t(at - bytes.begin());
-    }
     bool remains(int32_t slot) const {  // a token with these bytes
-        const VocabularyTrie& trie = from_.trie;
-        for (int32_t k = trie.slot_indptr[slot]; k < trie.slot_indptr[slot + 1]; ++k)
-            if (!has(trie.slot_tokens[k])) return true;
-        return false;
+        const Span<int32_t> tokens = from_.trie.tokens(slot);
+        return !std::all_of(tokens.begin(), tokens.end(), [&](int32_t token) { return has(token); });
     }
 };
 
@@ -126,21 +117,14 @@ class ReducedVocabularies {
         for (const int32_t t : tokens)
             if (t >= 0 && t < from_.n_tokens() && !from_.special[t] && from_.offsets[t] < from_.offsets[t + 1])
                 texts.push_back(t);
-        std::sort(texts.begin(), texts.end());
-        texts.erase(std::unique(texts.begin(), texts.end()), texts.end());
+        sort_unique(texts);
         if (texts.empty()) return nullptr;
-        const std::lock_guard<std::mutex> lock(mutex_);
-        if (known_.size() >= kMost && !known_.count(texts)) known_.clear();
-        std::shared_ptr<const ReducedVocabulary>& known = known_[texts];
-        if (!known) known = std::make_shared<const ReducedVocabulary>(from_, texts);
-        return known;
+        return known_.get(texts, [&] { return std::make_shared<const ReducedVocabulary>(from_, texts); });
     }
 
   private:
-    static constexpr size_t kMost = 16;
     const Vocabulary& from_;
-    std::mutex mutex_;
-    std::map<vector<int32_t>, std::shared_ptr<const ReducedVocabulary>> known_;
+    KeptFew<vector<int32_t>, ReducedVocabulary> known_{16};
 };
 
 // Where allowed tokens go: a mask being made, bit t % 32 of word t / 32 for token t.

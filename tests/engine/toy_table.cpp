@@ -7,6 +7,9 @@
 
 using namespace wfsa;
 
+struct FieldWriter : FieldWriterOf<FieldWriter> { using FieldWriterOf<FieldWriter>::FieldWriterOf; };
+struct FieldReader : FieldReaderOf<FieldReader> { using FieldReaderOf<FieldReader>::FieldReaderOf; };
+
 struct Pair {
     int32_t left = 0;
     vector<int32_t> rights;

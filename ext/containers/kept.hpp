@@ -1,0 +1,70 @@
+// What its owner makes at the first use and keeps; asked for by any thread.
+#pragma once
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "containers/fork_gate.hpp"
+
+namespace wfsa {
+
+// One object for good.
+template <class T> class MadeOnce {
+  public:
+    template <class Make> const T& get(const Make& make) const {  // make(): a std::unique_ptr
+        const ForkGate::Change change;
+        std::call_once(once_, [&] { made_ = make(); });
+        return *made_;
+    }
+
+  private:
+    mutable std::once_flag once_;
+    mutable std::unique_ptr<const T> made_;
+};
+
+// A value that any thread reads and writes, copied with its owner.
+template <class T> class Guarded {
+  public:
+    Guarded() = default;
+    Guarded(const Guarded& other) : value_(other.get()) {}
+    Guarded& operator=(const Guarded&) = delete;
+    T get() const {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        return value_;
+    }
+    void set(T value) const {  // what it was is destroyed after the lock
+        const std::lock_guard<std::mutex> lock(mutex_);
+        std::swap(value_, value);
+    }
+    // Of a pointer.  make() runs without a lock: two threads may both make one, and the last one is kept.
+    template <class Make> T get(const Make& make) const {
+        T known = get();
+        if (!known) set(known = make());
+        return known;
+    }
+
+  private:
+    mutable std::mutex mutex_;
+    mutable T value_{};
+};
+
+// Shared objects by key; of more than `most` all are forgotten.
+template <class Key, class T> class KeptFew {
+  public:
+    explicit KeptFew(size_t most) : most_(most) {}
+    template <class Make> std::shared_ptr<const T> get(const Key& key, const Make& make) const {
+        const ForkGate::Change change;
+        const std::lock_guard<std::mutex> lock(mutex_);
+        if (known_.size() >= most_ && !known_.count(key)) known_.clear();
+        std::shared_ptr<const T>& known = known_[key];
+        if (!known) known = make();
+        return known;
+    }
+
+  private:
+    const size_t most_;
+    mutable std::mutex mutex_;
+    mutable std::map<Key, std::shared_ptr<const T>> known_;
+};
+
+}  // namespace wfsa

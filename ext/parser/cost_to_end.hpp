@@ -1,0 +1,173 @@
+// What a text costs at least to its end, read off its stacks: a weighted pushdown system over (min, +).
+//
+//   on(b, q)        state q on node b of the stacks: the least of
+//                     end                                 q takes the end of the text
+//                     on(b', goto(b', N)), b' below b     q completes N
+//                     cost + on(b, goto(b, N))            shifting one symbol at that cost completes N  (symbol_costs.hpp)
+//   of(configs)     the rest of a terminal, and what stands behind it
+//
+// That is pre* of the end over the stacks (Reps, Schwoon, Jha and Melski 2005), evaluated on demand and kept for each
+// (node, state), so that texts which share a stack share its values.
+// Costs are bytes (least_to_end.hpp) or tokens (budget/tokens_to_end.hpp).
+// Cost: some steps for each state on the stack, and for a set of members its list's members.
+#pragma once
+#include "containers/open_table.hpp"
+#include "lexer/lexer.hpp"
+#include "parser/gss.hpp"
+#include "parser/symbol_costs.hpp"
+
+namespace wfsa {
+
+// Of one text, and of what it may become: as long as their nodes live.
+template <class Rest> class CostToEnd {
+  public:
+    static constexpr int64_t kNever = SymbolCosts::kNever;
+
+    // rest(component, count): the cost of the rest of a terminal.  end: of the end of the text.
+    CostToEnd(const SymbolCosts& symbols, const LrTables& lr, const Lexer& lexer, Rest rest, int64_t end)
+        : symbols_(symbols), lr_(lr), lexer_(lexer), rest_(std::move(rest)), end_(end), m_(Memory::of_thread()) {
+        m_.known.clear();
+        m_.arrived.resize(std::max(m_.arrived.size(), size_t(lr.n_states())), 0);
+    }
+    CostToEnd(const CostToEnd&) = delete;
+
+    // Any number up to `enough` is as good as the least one.
+    int64_t of(const Config& c, int64_t enough = 0) {
+        const LexState& y = lexer_.states[c.lex];
+        int64_t best = kNever;
+        for (int32_t k = 0; k < c.n_tops; ++k) {
+            if (y.boundary || y.root) best = std::min(best, standing_on(c.tops[k]));
+            for (const Hypothesis& h : y.hyps)
+                for (const int32_t component : h.main) {
+                    if (best <= enough) return best;
+                    const int64_t rest = rest_(component, c.count);
+                    if (rest < best) best = std::min(best, rest + behind(c.tops[k], lexer_.terms.term[component]));
+                }
+        }
+        return best;
+    }
+    int64_t of(const Config* configs, int32_t n, int64_t enough = 0) {
+        int64_t best = kNever;
+        for (int32_t i = 0; i < n && best > enough; ++i) best = std::min(best, of(configs[i], enough));
+        return best;
+    }
+    // After terminal t on a top.
+    int64_t behind(const Node* top, int32_t t) {
+        if (lexer_.terms[t].ignore) return standing_on(top);
+        const int32_t to = lr_.go(top->state, t);
+        return to < 0 ? kNever : on(top, to);
+    }
+
+  private:
+    struct Value { int64_t cost = -1; };
+    struct Open {
+        int64_t spent;
+        int32_t state, way;  // -1: has arrived in the state
+        bool operator<(const Open& o) const { return spent > o.spent; }
+    };
+    struct Memory {  // of one thread: numbers live as long as the nodes, and one question at a time is asked
+        OpenTable<NodeState, Value, NodeState::Hash> known;  // by the node below
+        vector<NodeState> todo, missing;
+        vector<Open> open;
+        vector<int64_t> arrived;  // by state: in which evaluation it was met last
+        int64_t n_evaluated = 0;
+        static Memory& of_thread() {
+            static thread_local Memory m;
+            return m;
+        }
+    };
+    const SymbolCosts& symbols_;
+    const LrTables& lr_;
+    const Lexer& lexer_;
+    const Rest rest_;
+    const int64_t end_;
+    Memory& m_;
+
+    int64_t standing_on(const Node* top) {
+        if (!top->n_below) return on(nullptr, top->state);
+        int64_t best = kNever;
+        for (int32_t b = 0; b < top->n_below; ++b) best = std::min(best, on(top->below[b], top->state));
+        return best;
+    }
+
+    // Stacks are as deep as a text is nested, so what has to be known first is a list and no recursion.
+    int64_t on(const Node* below, int32_t state) {
+        int64_t out = look(below, state);
+        if (out >= 0) return out;
+        m_.todo.assign(1, {below, state});
+        while (!m_.todo.empty()) {
+            const NodeState at = m_.todo.back();
+            if (look(at.node, at.state) >= 0) { m_.todo.pop_back(); continue; }
+            m_.missing.clear();
+            out = evaluate(at);
+            if (m_.missing.empty()) {
+                m_.known.insert(at).first.cost = out;
+                m_.todo.pop_back();
+            } else {
+                m_.todo.insert(m_.todo.end(), m_.missing.begin(), m_.missing.end());
+            }
+        }
+        return look(below, state);
+    }
+    int64_t look(const Node* below, int32_t state) {
+        const Value* const known = m_.known.find({below, state});
+        return known ? known->cost : -1;
+    }
+    // Dijkstra over the states on one node; values of nodes below that are not known yet go to `missing`.  Ways ascend by
+    // cost, and one is looked at when it is the cheapest of all that are left: an object of a hundred optional members
+    // has a hundred ways, of which the first closes it.
+    int64_t evaluate(const NodeState& from) {
+        int64_t best = kNever;
+        m_.open.assign(1, {0, from.state, -1});
+        const int64_t now = ++m_.n_evaluated;
+        const auto push = [&](const Open& next) {
+            m_.open.push_back(next);
+            std::push_heap(m_.open.begin(), m_.open.end());
+        };
+        while (!m_.open.empty()) {
+            std::pop_heap(m_.open.begin(), m_.open.end());
+            const Open at = m_.open.back();
+            m_.open.pop_back();
+            if (at.spent >= best) break;
+            if (at.state >= lr_.unordered.first) {
+                best = std::min(best, at.spent + arrive(from, at.state));
+                const auto [cost, completed] = symbols_.of_set(at.state);
+                if (const int32_t to = from.node ? lr_.go(from.node->state, completed) : -1; to >= 0) push({at.spent + cost, to, -1});
+                continue;
+            }
+            const auto& ways = symbols_.ways(at.state);
+            if (at.way < 0) {
+                if (m_.arrived[at.state] == now) continue;
+                m_.arrived[at.state] = now;
+                best = std::min(best, at.spent + arrive(from, at.state));
+            } else {
+                const SymbolCosts::Way& w = ways[at.way];
+                if (w.completed < 0) best = std::min(best, at.spent + end_);
+                else if (from.node) {
+                    const auto [to, more] = symbols_.lead(from.node->state, w.completed);
+                    if (to >= 0) push({at.spent + more, to, -1});
+                }
+            }
+            if (const size_t next = at.way + 1; next < ways.size())
+                push({at.spent - (at.way < 0 ? 0 : ways[at.way].least) + ways[next].least, at.state, int32_t(next)});
+        }
+        return best;
+    }
+    // With nothing more on this node.
+    int64_t arrive(const NodeState& from, int32_t state) {
+        int64_t best = symbols_.ends(state) ? end_ : kNever;
+        if (!from.node) return best;
+        for (const int32_t completed : lr_.completed_in(state))
+            for (int32_t b = 0; b < from.node->n_below; ++b) {
+                const Node* const node = from.node->below[b];
+                const auto [to, more] = symbols_.lead(node->state, completed);
+                if (to < 0) continue;
+                const int64_t then = look(node, to);
+                if (then < 0) m_.missing.push_back({node, to});
+                else best = std::min(best, then + more);
+            }
+        return best;
+    }
+};
+
+}  // namespace wfsa
