@@ -26,7 +26,7 @@ from .allowance import check
 from .expressions import Choice, Expr, Inline, Lexeme, Many, Ref, Seq, derives_empty, nullable_rules
 from .inline import inlined
 from .ir import Grammar, GrammarBuilder, Policy, Terminal, Ties, Tokens
-from .regular import Literal, Regular
+from .regular import EPSILON, Regular
 
 BASE = 4
 Rhs = tuple[int, ...]
@@ -78,39 +78,38 @@ class _Emitter:
 
     def alternatives(self, e: Expr) -> list[Rhs]:
         """Return the right-hand sides that derive `e`."""
-        match e:
-            case Choice(parts):
-                return list(dict.fromkeys(rhs for p in parts for rhs in self.alternatives(p)))
-            case Many(body, 0, 1):
-                return list(dict.fromkeys([(), *self.alternatives(body)]))
+        if isinstance(e, Choice):
+            return list(dict.fromkeys([rhs for p in e.parts for rhs in self.alternatives(p)]))
+        if isinstance(e, Many) and (e.low, e.high) == (0, 1):
+            return list(dict.fromkeys([(), *self.alternatives(e.body)]))
         return [self.word(e)]
 
     def word(self, e: Expr) -> Rhs:
         """Return the symbols that derive `e` in a right-hand side."""
-        match e:
-            case Seq(parts):
-                return tuple([s for p in parts for s in self.word(p)])
-            case Literal(b""):
-                return ()
-            case Choice() | Many(_, 0, 1):
-                return self.group(self.alternatives(e))
-            case Many(body, low, high):
-                return self.loop(body, low, high)
-        return (self.symbol(e),)
+        if isinstance(e, Ref):
+            return (self.names[e.name],)
+        if isinstance(e, Seq):
+            return tuple([s for p in e.parts for s in self.word(p)])
+        if isinstance(e, Choice):
+            return self.group(self.alternatives(e))
+        if isinstance(e, Many):
+            return self.group(self.alternatives(e)) if (e.low, e.high) == (0, 1) else self.loop(e.body, e.low, e.high)
+        return () if e == EPSILON else (self.terminal(e),)
 
-    def symbol(self, e: Expr) -> int:
+    def terminal(self, e: Regular | Tokens | Lexeme | Inline) -> int:
+        """Return the symbol of a terminal, or of another grammar."""
         match e:
-            case Ref(name):
-                return self.names[name]
             case Lexeme(pattern, name, match):
                 return self.out.terminal(pattern, name, 0, self.origins.get(self.owner, ""), match)
             case Inline(grammar, origin):
                 if e not in self.helpers:
                     self.helpers[e] = inlined(grammar, self.out, origin)
                 return self.helpers[e]
-        assert isinstance(e, (Regular, Tokens))
-        name = (e.name or f"<[{','.join(map(str, e.ids[:9]))}]>") if isinstance(e, Tokens) else ""
-        return self.out.terminal(e, name, origin=self.origins.get(self.owner, "") or self.owner)
+            case Tokens(ids, name):
+                shown = name or f"<[{','.join(map(str, ids[:9]))}]>"
+            case _:
+                shown = ""
+        return self.out.terminal(e, shown, origin=self.origins.get(self.owner, "") or self.owner)
 
     def group(self, alternatives: list[Rhs]) -> Rhs:
         if len(alternatives) == 1:
@@ -132,7 +131,7 @@ class _Emitter:
     def loop(self, body: Expr, low: int, high: int | None) -> Rhs:
         if high == 0:
             return ()
-        if low and derives_empty(body, self.empty):
+        if low > 1 and derives_empty(body, self.empty):
             low = 0
         if high is not None:
             x = self.word(body)

@@ -11,7 +11,7 @@ All nodes are immutable and hashable.  :mod:`wfsa.grammar.fold` folds them, :mod
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .ir import Grammar, Match, Tokens
@@ -60,16 +60,19 @@ class Inline:
 Expr = Regular | Tokens | Ref | Seq | Choice | Many | Lexeme | Inline
 
 
-def references(e: Expr) -> Iterator[str]:
+def references(e: Expr) -> list[str]:
     """The names in `e`, with repeats, left to right."""
-    match e:
-        case Ref(name):
-            yield name
-        case Seq(parts) | Choice(parts):
-            for p in parts:
-                yield from references(p)
-        case Many(body, _, _):
-            yield from references(body)
+    out: list[str] = []
+    todo = [e]
+    while todo:
+        e = todo.pop()
+        if isinstance(e, Ref):
+            out.append(e.name)
+        elif isinstance(e, (Seq, Choice)):
+            todo += e.parts[::-1]
+        elif isinstance(e, Many):
+            todo.append(e.body)
+    return out
 
 
 def reachable(table: Mapping[str, Expr], start: str) -> list[str]:
@@ -81,7 +84,7 @@ def reachable(table: Mapping[str, Expr], start: str) -> list[str]:
         if name not in seen:
             seen[name] = None
             if name in table:
-                todo += reversed(list(dict.fromkeys(references(table[name]))))
+                todo += reversed(references(table[name]))
     return list(seen)
 
 

@@ -201,13 +201,13 @@ def callees_first(table: Mapping[str, Expr]) -> list[str]:
         if root in entered:
             continue
         entered.add(root)
-        stack = [(root, references(table[root]))]
+        stack = [(root, iter(references(table[root])))]
         while stack:
             name, rest = stack[-1]
             for callee in rest:
                 if callee not in entered:
                     entered.add(callee)
-                    stack.append((callee, references(table[callee])))
+                    stack.append((callee, iter(references(table[callee]))))
                     break
             else:
                 order.append(name)

@@ -22,7 +22,7 @@ first string of it stays in front.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple
 from unicodedata import category
@@ -79,8 +79,9 @@ class Names:
 
         (`Tree.iter_subtrees` on trees without their ``value`` nodes.)
         """
-        main = parts[-1].tree
-        found = [pair for tree, _ in parts for pair in _literals(tree, int(tree is not main))]
+        found: list[tuple[int, Pattern]] = []
+        for tree, _ in parts:
+            _add_literals(tree, int(tree is not parts[-1].tree), found)
         for _, pattern in sorted(found, key=lambda pair: -pair[0]):
             self.name(pattern)
 
@@ -89,20 +90,19 @@ class Names:
         return self.by_pattern[_pattern(atom)]
 
 
-def _literals(atom: Atom, depth: int) -> Iterator[tuple[int, Pattern]]:
-    """The literals in an atom, with their depths in Lark's tree of it."""
-    match atom:
-        case Alternatives(options):
-            for option in options:
-                for item in option.conjuncts[0]:
-                    yield from _literals(item.atom, depth + 2 + option.has_alias + bool(item.written))
-        case Maybe(body):
-            yield from _literals(body, depth + 1)
-        case Name(arguments=arguments):
-            for argument in arguments:
-                yield from _literals(argument, depth + 1)
-        case Literal() | CharRange():
-            yield depth, _pattern(atom)
+def _add_literals(atom: Atom, depth: int, found: list[tuple[int, Pattern]]) -> None:
+    """Add the literals in an atom, with their depths in Lark's tree of it."""
+    if isinstance(atom, Alternatives):
+        for option in atom.options:
+            for item in option.conjuncts[0]:
+                _add_literals(item.atom, depth + 2 + option.has_alias + bool(item.written), found)
+    elif isinstance(atom, Maybe):
+        _add_literals(atom.body, depth + 1, found)
+    elif isinstance(atom, Name):
+        for argument in atom.arguments:
+            _add_literals(argument, depth + 1, found)
+    elif isinstance(atom, (Literal, CharRange)):
+        found.append((depth, _pattern(atom)))
 
 
 def _pattern(atom: Literal | CharRange) -> Pattern:
@@ -126,28 +126,25 @@ def in_order(terminals: list[Candidate]) -> list[Candidate]:
     """Sorted so that, at equal length, the first one wins (see the module's header)."""
     key = {t.name: _key(t) for t in terminals}
     out = sorted(terminals, key=lambda t: (-t.priority, not t.pattern.is_str, key[t.name]))
-    regexes = [t for t in out if not t.pattern.is_str]
-    before: dict[str, list[str]] = {}  # S -> the regexes that beat it
-    strings = [t for t in out if t.pattern.is_str and "i" in t.pattern.flags]
-    for r in regexes:
-        unmatched = [
-            s for s in strings
-            if r.priority == s.priority and key[r.name] < key[s.name] and not contains(r.regular, s.pattern.value)
-        ]  # fmt: skip
-        if unmatched and not are_disjoint(r.regular, alt(*(s.regular for s in unmatched))):  # rarely, so all at once
-            for s in unmatched:
-                if not are_disjoint(r.regular, s.regular):
-                    before.setdefault(s.name, []).append(r.name)
-    if not before:
-        return out
-    return [t for _, same in groupby(out, key=lambda t: t.priority) for t in _arranged(list(same), before)]
+    return [t for _, same in groupby(out, key=lambda t: t.priority) for t in _arranged(list(same), key)]
 
 
-def _arranged(terminals: list[Candidate], before: dict[str, list[str]]) -> list[Candidate]:
+def _arranged(terminals: list[Candidate], key: Mapping[str, tuple[int, int, str]]) -> list[Candidate]:
     """Terminals of one priority, in order but for the strings that go behind the regexes that beat them."""
+    regexes = [t for t in terminals if not t.pattern.is_str]
+    strings = [t for t in terminals if "i" in t.pattern.flags and t.pattern.is_str]
+    spellings = alt(*(s.regular for s in strings))
+    before: dict[str, list[str]] = {}  # S -> the regexes that beat it
+    for r in regexes:
+        if not are_disjoint(r.regular, spellings):  # most are
+            for s in strings:
+                if key[r.name] < key[s.name] and not contains(r.regular, s.pattern.value):
+                    if not are_disjoint(r.regular, s.regular):
+                        before.setdefault(s.name, []).append(r.name)
+    if not before:
+        return terminals
     waits: dict[str, set[str]] = {t.name: set(before.get(t.name, ())) for t in terminals}
     behind = [t for t in terminals if waits[t.name]]
-    regexes = [t for t in terminals if not t.pattern.is_str]
     for i, r in enumerate(regexes):
         waits[r.name] |= {q.name for q in regexes[:i] if not are_disjoint(q.regular, r.regular)}
         beating = (s for s in behind if r.name not in waits[s.name])

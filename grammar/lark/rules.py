@@ -64,8 +64,12 @@ class Lowering(RightSides):
         except GrammarError as e:
             definition = self.definitions.get(name)
             kind = "terminal" if definition is None or definition.is_terminal else "rule"
-            line = f" (line {self.lines[name]})" if name in self.lines else ""
-            raise GrammarError(f"{kind} {self.shown(name)}{line}: {e}") from None
+            line = self.line(name)
+            raise GrammarError(f"{kind} {self.shown(name)}{f' ({line})' if line else ''}: {e}") from None
+
+    def line(self, name: str) -> str:
+        """Where a name of the grammar itself is defined, for messages; of an imported one nothing."""
+        return f"line {self.lines[name]}" if name in self.lines else ""
 
     def shown(self, name: str) -> str:
         """A name for messages and for the IR: anonymous terminals go by their pattern."""
@@ -83,7 +87,7 @@ class Lowering(RightSides):
         for key, name, env in self.todo:  # grows while it is walked
             check()
             self.rule_name = name
-            self.origins[key] = f"line {self.lines[name]}" if name in self.lines else name
+            self.origins[key] = self.line(name) or name
             definition = self.definitions[name]
             if definition.parts:
                 self.table[key] = self.at(name, partial(self.body, definition, env))
@@ -99,9 +103,9 @@ class Lowering(RightSides):
             parts.append(self.expression(tree, env))
         return parts[0] if len(parts) == 1 else Choice(tuple(parts))
 
-    def item(self, item: Item, scope: Env) -> Expr:
+    def repeated(self, body: Expr, item: Item) -> Expr:
         check_counts(item)
-        return super().item(item, scope)
+        return super().repeated(body, item)
 
     def atom(self, atom: Atom, scope: Env) -> Expr:
         match atom:
@@ -164,12 +168,11 @@ class Lowering(RightSides):
             if name in self.definitions and not self.definitions[name].parts:
                 raise declared_only("rule" if name in self.origins else "terminal", name)
         candidates = [self.at(name, partial(self.candidate, name)) for name in terminals]
-        lines = {name: f"line {line}" for name, line in self.lines.items()}
         keep = set(used)
         return emit_rules(
             {name: e for name, e in self.table.items() if name in keep}, start, self.origins, "longest",
             terminals={
-                c.name: Terminal(self.shown(c.name), c.regular, c.priority, lines.get(c.name, ""))
+                c.name: Terminal(self.shown(c.name), c.regular, c.priority, self.line(c.name))
                 for c in in_order(candidates)
             },
             ignore=dict.fromkeys(self.ignored),

@@ -23,7 +23,7 @@ class RightSides:
 
     def option(self, option: Option, scope: Any) -> Expr:
         check()
-        parts = [part for item in option.conjuncts[0] if (part := self.item(item, scope)) != EPSILON]
+        parts = [part for item in option.conjuncts[0] if (part := self.item(item, scope)) is not EPSILON]
         if not parts:
             return EPSILON
         return parts[0] if len(parts) == 1 else Seq(tuple(parts))
@@ -43,8 +43,12 @@ class RightSides:
             out = self.atom(atom, scope)
         for one in reversed(stacked):
             if one.written:
-                out = Many(out, one.low, one.high)
+                out = self.repeated(out, one)
         return out
+
+    def repeated(self, body: Expr, item: Item) -> Expr:
+        """`body` as often as the item says."""
+        return Many(body, item.low, item.high)
 
     def atom(self, atom: Atom, scope: Any) -> Expr:
         """An atom that is no group."""
