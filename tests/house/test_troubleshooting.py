@@ -130,9 +130,9 @@ def missing_package() -> None:
 
 
 def unknown_host() -> None:
-    from wfsa.integrations.hosts import known
+    from wfsa.integrations.hosts import importing
 
-    with known("wfsa.integrations.vllm", "pytest", "vllm 0.32"):
+    with importing("wfsa.integrations.vllm", "pytest", "vllm 0.32"):
         raise ImportError("cannot import name 'x'")
 
 

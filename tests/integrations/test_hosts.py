@@ -13,21 +13,21 @@ import pytest
 
 import wfsa.integrations
 from wfsa.installing import how_to_install
-from wfsa.integrations.hosts import called_otherwise, known, named
+from wfsa.integrations.hosts import importing, name_and_version, unknown_call_message
 
 
 def test_an_unknown_version_and_a_missing_package() -> None:
-    assert named("pytest") == f"pytest {version('pytest')}"
-    assert named("no-such-package") == "no-such-package"
-    unknown = rf"^door does not know this pytest {version('pytest')}: .*it is written for 1\.0"
-    with pytest.raises(ImportError, match=unknown), known("door", "pytest", "1.0"):
+    assert name_and_version("pytest") == f"pytest {version('pytest')}"
+    assert name_and_version("no-such-package") == "no-such-package"
+    unknown = rf"^a module does not know this pytest {version('pytest')}: .*it is written for 1\.0"
+    with pytest.raises(ImportError, match=unknown), importing("a module", "pytest", "1.0"):
         from pytest import no_such_name  # noqa: F401
     remedy = how_to_install("none")
-    missing = rf"^door needs no-such-package \(.*\): {re.escape(remedy)}$"
-    with pytest.raises(ImportError, match=missing) as caught, known("door", "no-such-package", "1.0", remedy):
+    missing = rf"^a module needs no-such-package \(.*\): {re.escape(remedy)}$"
+    with pytest.raises(ImportError, match=missing) as caught, importing("a module", "no-such-package", "1.0", remedy):
         import no_such_package  # noqa: F401
     assert caught.value.name == "no_such_package"
-    said = called_otherwise("pytest", "1.0", "calls with three arrays")
+    said = unknown_call_message("pytest", "1.0", "calls with three arrays")
     assert said.startswith(f"pytest {version('pytest')} calls with three arrays, which 1.0 does not")
 
 
@@ -48,7 +48,7 @@ def test_every_integration_makes_what_its_program_takes_by_one_name(name: str) -
     assert {"schema_options", "options"} <= {argument.arg for argument in function.args.kwonlyargs}
 
 
-def test_doors_are_imported_when_they_are_named() -> None:
+def test_integrations_are_imported_when_they_are_named() -> None:
     """And none of the programs before."""
     programs = {"torch", "transformers", "mlx", "mlx_lm", "outlines", "genlm", "exllamav3", "lmdeploy", "tensorrt_llm"}
     doors = [name for name in wfsa.integrations.__all__ if name in ("llama_cpp", "lmdeploy", "tensorrt_llm")]

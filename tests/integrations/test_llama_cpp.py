@@ -210,7 +210,7 @@ def test_what_goes_wrong_is_told_and_ends_the_text(library: ctypes.CDLL, vocab: 
 
 
 def test_a_library_without_samplers(constraint: wfsa.Constraint) -> None:
-    with pytest.raises(wfsa.StateError, match=r"no llama\.cpp with samplers"):
+    with pytest.raises(wfsa.StateError, match=r"not a llama\.cpp with samplers"):
         ConstraintSampler(ctypes.CDLL(None), constraint)
     with pytest.raises(OSError):
         ConstraintSampler("/nowhere/libllama.so", constraint)

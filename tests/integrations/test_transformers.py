@@ -549,7 +549,7 @@ def test_generate_takes_chats(model: Any, tokenizer: Any) -> None:
 def test_generate_with_wrong_counts(model: Any, tokenizer: Any) -> None:
     with pytest.raises(wfsa.DecodingError, match="2 schemas for 3 prompts"):
         wfsa.generate(model, tokenizer, PROMPTS, [FLAG, FLAG])
-    with pytest.raises(wfsa.DecodingError, match="None is no schema"):
+    with pytest.raises(wfsa.DecodingError, match="a schema is None"):
         wfsa.generate(model, tokenizer, PROMPTS, [FLAG, FLAG, None])
 
 

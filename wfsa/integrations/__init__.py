@@ -1,12 +1,12 @@
-"""Doors to programs that run models: masks where their decoding loops ask for them.
+"""Integrations: masks inside the decoding loops of programs that run models.
 
-    wfsa.generate                            prompts and a schema in, parsed documents out
+    wfsa.generate                            one call from prompts and a schema to parsed documents
     wfsa.integrations.transformers           generate of the transformers library
     wfsa.integrations.continuous_batching    its continuous batching
-    wfsa.integrations.llama_cpp              llama.cpp's sampler chain, in any build of its library; llama-cpp-python
+    wfsa.integrations.llama_cpp              llama.cpp's sampler chain, in any build; llama-cpp-python
     wfsa.integrations.vllm                   a backend of vLLM's structured outputs
     wfsa.integrations.sglang                 a grammar backend of SGLang
-    wfsa.integrations.serving                what these two share
+    wfsa.integrations.serving                the parts that these two share
     wfsa.integrations.mlx_lm                 logits processors of MLX-LM
     wfsa.integrations.outlines               processors for Outlines' generators
     wfsa.integrations.genlm_control          a potential of genlm-control
@@ -14,11 +14,11 @@
     wfsa.integrations.lmdeploy               logits processors of LMDeploy's PyTorch engine
     wfsa.integrations.tensorrt_llm           logits processors of TensorRT-LLM
 
-`logits_processor(source, tokenizer, **options)` of a module makes what the program of a user takes: `source` is a
-schema, a type or any Constraint, and other options are the program's own. Servers, vLLM and SGLang, find wfsa by
-themselves.
+`logits_processor(source, tokenizer, **options)` of a module returns the object that the program accepts: a logits
+processor, a filter or a potential. `source` is a schema, a type or any Constraint; further options are the program's
+own. The servers vLLM and SGLang find wfsa through its entry points.
 
-Each module imports its program, and is itself imported when it is first named.
+Each module imports its program. A module is imported when it is first named.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Continuous batching of the transformers library under constraints, one a request.
+"""Continuous batching of the transformers library, with a constraint per request.
 
     manager = model.init_continuous_batching(generation_config, continuous_batching_config=ContinuousBatchingConfig(
         use_async_batching=False, use_cuda_graph=False))
@@ -6,16 +6,16 @@
     manager.start()
     manager.add_request(ids, constraint=constraint)
 
-**Problem.** A manager makes its processors itself, of the generation configuration, and shows them one token a row. But
-it asks a ``ContinuousBatchingLogitsProcessor`` before each forward pass for a number a row, with the requests at hand.
+**Problem.** A manager builds its processors from the generation configuration, and passes them one token per row. But
+before each forward pass it gives a ``ContinuousBatchingLogitsProcessor`` the requests, and takes a number for each row.
 
-**Method.** That is where each request's state takes the tokens that are new, and masks are filled; the number is the
-row of the mask, -1 for a request without a constraint. The masks themselves wait in this process until the scores are
-there. States are kept by the request's name, those of the last 4,096; one that was dropped is committed anew.
+**Method.** There each request's state commits its new tokens, and the masks are filled. The number is the row of the
+mask, -1 for a request without a constraint. The masks stay in this process until the scores arrive. The states of the
+last 4,096 requests are kept by request id; a dropped one is committed again.
 
-**Limits.** So the call has to be this process's own Python (no CUDA graphs, nothing compiled), and each token has to
-be known before the next step is prepared (no asynchronous batching). :func:`constrain` refuses managers that are set
-up otherwise. The interface is experimental, and this one is for the version that :data:`HOST` names.
+**Limits.** The call has to run as Python in this process (no CUDA graphs, no compiled steps), and each token has to be
+known before the next step is prepared (no asynchronous batching). :func:`constrain` refuses other managers. The
+interface is experimental; this module is for the version that :data:`HOST` names.
 """
 
 from __future__ import annotations
@@ -40,30 +40,30 @@ try:
     from transformers.generation.continuous_batching.cb_logits_processors import ContinuousBatchingLogitsProcessor
 except ImportError as error:
     raise DecodingError(
-        f"{HOST} has no processors for continuous batching where 5.23 has them ({error}): use generate, or that version"
+        f"{HOST} does not have the processors for continuous batching of 5.23 ({error}); use generate, or install 5.23"
     ) from error
 
-_KEPT = 4096  # states
+_MAX_STATES = 4096
 
 
 class ConstraintBatchingProcessor(ContinuousBatchingLogitsProcessor):  # type: ignore[misc]
-    """Masks for requests that were added with ``constraint=``; others are left alone."""
+    """Masks the rows of requests that were added with ``constraint=``; other rows are unchanged."""
 
     supported_kwargs: ClassVar[dict[str, type]] = {"constraint": Constraint}
     ignored_kwargs: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, threads: int = 1) -> None:
         self.threads = threads
-        self._states: OrderedDict[str, State] = OrderedDict()  # by the request's name
+        self._states: OrderedDict[str, State] = OrderedDict()  # by request id
         self._masks = allocate_bitmask(0, 1)
         self._size = 1  # the widest vocabulary of this step
 
     def fill_defaults(self, int32_tensor: Any) -> None:
-        """-1: a row without a constraint."""
+        """Sets every number to -1, a row without a constraint."""
         int32_tensor.fill_(-1)
 
     def prepare_tensor_args(self, requests_with_new_token: Sequence[Any]) -> Any:
-        """int32[n]: the row of the mask for each request, -1 for none."""
+        """Returns int32[n]: for each request its row of the masks, or -1."""
         states: list[State] = []
         numbers = []
         for request in requests_with_new_token:
@@ -77,7 +77,7 @@ class ConstraintBatchingProcessor(ContinuousBatchingLogitsProcessor):  # type: i
         return torch.tensor(numbers, dtype=torch.int32)
 
     def __call__(self, scores: Any, tensor_arg: Any) -> Any:
-        """Scores float[n, V], masked, in a copy."""
+        """Returns a masked copy of float[n, V] scores."""
         numbers = tensor_arg[: len(scores)].tolist()
         rows = [row for row, number in enumerate(numbers) if 0 <= number < len(self._masks)]
         if not rows:
@@ -91,14 +91,14 @@ class ConstraintBatchingProcessor(ContinuousBatchingLogitsProcessor):  # type: i
         return masked
 
     def _state(self, constraint: Constraint, request: Any) -> State:
-        # A request that was put off has what it wrote among its first tokens.
-        begun = request._true_initial_tokens or len(request.initial_tokens)
-        tokens = [*request.initial_tokens[begun:], *request.generated_tokens]
+        # A postponed request has its written tokens at the end of its initial tokens.
+        prompt_length = request._true_initial_tokens or len(request.initial_tokens)
+        tokens = [*request.initial_tokens[prompt_length:], *request.generated_tokens]
         state = self._states.get(request.request_id)
         if state is None or state.constraint is not constraint or state.n_commits > len(tokens):
             state = self._states[request.request_id] = constraint.start()
         self._states.move_to_end(request.request_id)
-        while len(self._states) > _KEPT:
+        while len(self._states) > _MAX_STATES:
             self._states.popitem(last=False)
         state.commit_tokens(tokens[state.n_commits :])
         if state.n_commits < len(tokens) and not state.is_finished():
@@ -119,19 +119,19 @@ class ConstraintBatchingProcessor(ContinuousBatchingLogitsProcessor):  # type: i
 
 
 def constrain(manager: Any, threads: int = 1) -> ConstraintBatchingProcessor:
-    """Put the processor into a manager that has not been started; ``add_request(..., constraint=...)`` then works.
+    """Adds the processor to a manager that has not been started; ``add_request(..., constraint=...)`` then works.
 
-    Raises DecodingError where the manager runs, batches asynchronously, or uses CUDA graphs or compiled steps.
+    Raises DecodingError if the manager runs, batches asynchronously, or uses CUDA graphs or compiled steps.
     """
     config = manager.continuous_batching_config
-    asked = {
+    settings = {
         "use_async_batching": config.use_async_batching,
         "use_cuda_graph": config.use_cuda_graph,
         "default_compile_level": config.default_compile_level,
         "varlen_compile_config": config.varlen_compile_config,
         "decode_compile_config": config.decode_compile_config,
     }
-    wrong = [name for name, value in asked.items() if (any(value) if isinstance(value, tuple) else value)]
+    wrong = [name for name, value in settings.items() if (any(value) if isinstance(value, tuple) else value)]
     if wrong:
         raise DecodingError(
             f"{HOST}: masks are computed on the host between the steps, which {', '.join(wrong)} rules out; pass "

@@ -3,9 +3,9 @@
     constrain = wfsa.integrations.exllamav3.logits_processor(schema, tokenizer)
     generator.generate(prompt, filters=[constrain], stop_conditions=[tokenizer.eos_token_id])
 
-A filter serves one job at a time. The generator tells it every token, takes tokens back (banned strings, checkpoints),
-and asks for the mask in a thread beside the model's forward pass.
-Written for 1.6.5. Tried with its filter module on a CPU; the generator around it needs a GPU.
+A filter serves one job at a time. The generator passes every token to the filter, takes tokens back (banned strings,
+checkpoints), and requests the mask in a thread that runs during the model's forward pass.
+Written for 1.6.5. Tested with its filter module on a CPU; the whole generator needs a GPU.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from wfsa.compile_options import CompileOptions
 from wfsa.constraint import Constraint
 from wfsa.errors import StateError
 from wfsa.grammar.json_schema import SchemaOptions
-from wfsa.integrations.hosts import known, named
+from wfsa.integrations.hosts import importing, name_and_version
 from wfsa.integrations.schemas import constraint_of
 from wfsa.integrations.serving import vocabulary_of
 
 _WRITTEN_FOR: Final = "1.6.5"
-with known("wfsa.integrations.exllamav3", "exllamav3", _WRITTEN_FOR):
+with importing("wfsa.integrations.exllamav3", "exllamav3", _WRITTEN_FOR):
     import torch
     from exllamav3.generator.filter import Filter
 
-HOST: Final = named("exllamav3")
+HOST: Final = name_and_version("exllamav3")
 
 
 class ConstraintFilter(Filter):  # type: ignore[misc]
-    """A ``Filter`` that lets pass what a constraint allows.
+    """A ``Filter`` that allows only tokens that a constraint allows.
 
-    tokenizer, trigger_token, prefix_str: as ExLlamaV3 has them; a prefix is the beginning of the constrained text.
-    eos_after_completed: end the job where nothing but an end may follow; without it, what follows is free.
+    tokenizer, trigger_token, prefix_str: as in ExLlamaV3; a prefix is the beginning of the constrained text.
+    eos_after_completed: end the job where only an end token may follow; if False, the text after that is free.
     stop_ids: the tokens that end a text, in place of the vocabulary's (``Constraint.start``).
 
-    Raises StateError where the constraint does not allow the prefix.
+    Raises StateError if the constraint does not allow the prefix.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class ConstraintFilter(Filter):  # type: ignore[misc]
 
     def rollback_tokens(self, num_tokens: int) -> bool:
         if num_tokens > self.state.n_commits - self._begin.n_commits:
-            return False  # tokens behind the end, which were not taken: the host replays what is left
+            return False  # tokens after the end, which were not committed: ExLlamaV3 replays the rest
         self.state.rollback(num_tokens)
         return True
 
@@ -105,10 +105,10 @@ def logits_processor(
     schema_options: SchemaOptions | None = None,
     options: CompileOptions | None = None,
 ) -> ConstraintFilter:
-    """What goes into ``filters=[...]`` of a generator or a job.
+    """Returns a filter for ``filters=[...]`` of a generator or a job.
 
     source: a dict, JSON text, a pydantic model, a dataclass, or any Constraint.
-    tokenizer: the model's, of ExLlamaV3; the other arguments are those of :class:`ConstraintFilter`.
+    tokenizer: the model's, of ExLlamaV3. The other arguments are those of :class:`ConstraintFilter`.
 
     Raises SchemaError, LimitError, VocabError (a constraint for another vocabulary, an unreadable tokenizer).
     """

@@ -1,4 +1,4 @@
-"""Prompts and a schema in, parsed documents out: the common case of ``generate`` in one call."""
+"""One call from prompts and a schema to parsed documents, with a model of transformers."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from wfsa.integrations.schemas import reader_of
 
 
 class Documents(list[Any]):
-    """The documents, in the order of the prompts, and those of one prompt side by side.
+    """A list of the documents, in the order of the prompts; the documents of one prompt are adjacent.
 
-    texts: str each, as they were written.
-    cut_off: the places where ``max_new_tokens`` came before the end, under constraints that do not know how many tokens
-        they need (``State.min_tokens``): the others are always completed. The value there is None, unless what was
-        written is a document as it stands.
-    errors: by place, the :class:`wfsa.DocumentError` of a text that fits the schema and is refused by the type, for
-        example by a validator. Its ``text`` is what was written, its ``__cause__`` what the type raised. The value
-        there is None.
+    texts: the text of each document, str.
+    cut_off: the places whose text reached ``max_new_tokens`` before its end. This happens only under constraints that
+        do not know how many tokens their texts need (``State.min_tokens``). The value there is None, unless the text
+        is a document without the rest.
+    errors: by place, the :class:`wfsa.DocumentError` of a text that fits the schema but is refused by the type, for
+        example by a validator. Its ``text`` is the text, its ``__cause__`` the error of the type. The value there is
+        None.
     """
 
     def __init__(
@@ -47,25 +47,26 @@ def generate(
     options: CompileOptions | None = None,
     **generate_keywords: Any,
 ) -> Documents:
-    """Let a transformers model write one document for each prompt, and parse it.
+    """Generates one document for each prompt with a model of transformers, and parses it.
 
     model, tokenizer: a causal language model of transformers and its fast tokenizer.
     prompts: texts, or lists of chat messages, which go through the tokenizer's chat template. One str or one chat is
         one prompt.
-    schema: what :func:`wfsa.compile_json_schema` takes, or a Constraint; a list has one a prompt. Documents of a
-        pydantic model or a dataclass are objects of it, those of a function (which is not called) dicts of its
-        arguments, those of a schema Python's JSON values, those of a constraint that is no schema's texts.
-    max_new_tokens: every document is completed within so many tokens.
-    wrap_up: fewer than so many tokens before what is needed then, no optional member and no further item begins.
-    retries: how often a prompt is generated anew while its type refuses a document of it (a validator, for example).
-        These generations sample (``do_sample=True``), whatever the first one did: greedy decoding would write the same
-        text again. What is still refused then is in ``errors``.
+    schema: anything that :func:`wfsa.compile_json_schema` takes, or a Constraint; or a list with one per prompt. It
+        decides the values: objects of a pydantic model or a dataclass, dicts of the arguments of a function (which is
+        not called), JSON values of a schema, and str for a constraint that does not come from a schema.
+    max_new_tokens: every document is completed within this number of tokens.
+    wrap_up: with fewer than this many tokens left beyond what a document needs, no optional member and no further
+        item begins.
+    retries: how often a prompt is generated again while its type refuses a document of it (a validator, for example).
+        Retries sample (``do_sample=True``), because greedy decoding would write the same text again. Documents that are
+        still refused are in ``errors``.
     generate_keywords: for ``model.generate``: ``do_sample``, ``num_beams``, ``num_return_sequences``.
 
-    Returns :class:`Documents`: a list that also says which documents were cut off and which were refused by their type;
-    a :class:`wfsa.DecodingWarning` does, too. Raises what
-    :func:`wfsa.integrations.transformers.logits_processor` raises; DecodingError on prompts that do not fit the
-    schemas, and on a sequence that is no document at all (a beam search with more beams than there are texts).
+    Returns :class:`Documents`, a list that also reports the documents that were cut off or refused by their type; a
+    :class:`wfsa.DecodingWarning` reports them too. Raises the errors of
+    :func:`wfsa.integrations.transformers.logits_processor`, and DecodingError if the numbers of prompts and schemas
+    differ or a sequence is not a document at all (a beam search with more beams than the schema has texts).
     """
     from wfsa.integrations.transformers import HOST, ConstraintLogitsProcessor, logits_processor
 
@@ -80,37 +81,37 @@ def generate(
         raise DecodingError(f"{HOST}: an encoder-decoder model; call its generate with wfsa's processor")
     schemas = list(schema) if isinstance(schema, (list, tuple)) else [schema] * len(listed)
     if len(schemas) != len(listed):
-        raise DecodingError(f"{len(schemas)} schemas for {len(listed)} prompts; give one for all, or one a prompt")
+        raise DecodingError(f"{len(schemas)} schemas for {len(listed)} prompts; give one for all, or one per prompt")
     if any(one is None for one in schemas):
-        raise DecodingError("None is no schema; prompts without one need no wfsa")
+        raise DecodingError("a schema is None; leave out prompts without a schema, which need no wfsa")
     masked = logits_processor(
         schema if not isinstance(schema, (list, tuple)) else schemas, tokenizer, model=model,
         max_new_tokens=max_new_tokens, wrap_up=wrap_up, schema_options=schema_options, options=options,
     )  # fmt: skip
     rows = [_ids(tokenizer, prompt) for prompt in listed]
     readers = [reader_of(one) for one in schemas]
-    found = _written(model, tokenizer, rows, masked, readers, max_new_tokens, generate_keywords)
+    by_prompt = _generated(model, tokenizer, rows, masked, readers, max_new_tokens, generate_keywords)
     constraints = masked.constraints if len(masked.constraints) == len(rows) else masked.constraints * len(rows)
     for _ in range(retries):
-        refused = [number for number, some in enumerate(found) if any(document.error for document in some)]
+        refused = [number for number, some in enumerate(by_prompt) if any(document.error for document in some)]
         if not refused:
             break
-        again = ConstraintLogitsProcessor(
+        processor = ConstraintLogitsProcessor(
             [constraints[number] for number in refused], max_new_tokens=max_new_tokens, wrap_up=wrap_up
         )
-        anew = _written(
-            model, tokenizer, [rows[number] for number in refused], again, [readers[number] for number in refused],
+        again = _generated(
+            model, tokenizer, [rows[number] for number in refused], processor, [readers[number] for number in refused],
             max_new_tokens, {**generate_keywords, "do_sample": True},
         )  # fmt: skip
-        for number, some in zip(refused, anew, strict=True):
+        for number, some in zip(refused, again, strict=True):
             good = [document for document in some if not document.error and not document.is_cut_off]
-            found[number] = [good.pop() if document.error and good else document for document in found[number]]
-    return _listed([document for some in found for document in some])
+            by_prompt[number] = [good.pop() if old.error and good else old for old in by_prompt[number]]
+    return _listed([document for some in by_prompt for document in some])
 
 
 @dataclass(frozen=True, slots=True)
 class _Document:
-    """One sequence: its text, and its value or what the type raised instead."""
+    """One sequence: its text, and its value or the error that the type raised."""
 
     text: str
     is_cut_off: bool
@@ -118,7 +119,7 @@ class _Document:
     error: Exception | None = None
 
 
-def _written(
+def _generated(
     model: Any,
     tokenizer: Any,
     rows: list[list[int]],
@@ -127,23 +128,23 @@ def _written(
     max_new_tokens: int,
     keywords: Mapping[str, Any],
 ) -> list[list[_Document]]:
-    """Let the model go on from the token ids of each prompt; the documents of each."""
+    """Generates from the token ids of each prompt, and returns the documents of each prompt."""
     import torch
 
-    # Stopping and padding by what the constraint takes for the end.
+    # generate stops at, and pads with, the constraint's own end tokens.
     ends = masked.end_ids
     pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else ends[0]
     width = max(1, *map(len, rows))
     ids = torch.full((len(rows), width), pad, dtype=torch.int64)
-    seen = torch.zeros((len(rows), width), dtype=torch.int64)
+    attention = torch.zeros((len(rows), width), dtype=torch.int64)
     for row, tokens in enumerate(rows):
         if tokens:
             ids[row, -len(tokens) :] = torch.tensor(tokens)
-            seen[row, -len(tokens) :] = 1
+            attention[row, -len(tokens) :] = 1
         else:  # nothing to read: the model begins at the padding
-            seen[row, -1] = 1
+            attention[row, -1] = 1
     written = model.generate(
-        input_ids=ids.to(model.device), attention_mask=seen.to(model.device), max_new_tokens=max_new_tokens,
+        input_ids=ids.to(model.device), attention_mask=attention.to(model.device), max_new_tokens=max_new_tokens,
         logits_processor=[masked], **{"eos_token_id": list(ends), "pad_token_id": pad, **keywords},
     )  # fmt: skip
     sequences = getattr(written, "sequences", written)[:, width:].tolist()
@@ -166,8 +167,8 @@ def _document(place: int, tokens: list[int], state: Any, read: Callable[[str], A
     n = state.commit_tokens(tokens)
     if n < len(tokens) and not state.is_finished():
         raise DecodingError(
-            f"sequence {place} is no document: token {tokens[n]} is not allowed after {state.text()[-40:]!r}; "
-            "fewer beams, or no processor that forces tokens"
+            f"sequence {place} is not a document: token {tokens[n]} is not allowed after {state.text()[-40:]!r}; "
+            "use fewer beams, or remove the processor that forces tokens"
         )
     text = state.text().decode("utf-8", "replace")
     is_cut_off = not state.is_finished()
@@ -175,19 +176,19 @@ def _document(place: int, tokens: list[int], state: Any, read: Callable[[str], A
         return _Document(text, is_cut_off)
     try:
         return _Document(text, is_cut_off, read(text))
-    except Exception as error:  # validators raise what they like, and the other documents are good
+    except Exception as error:  # validators may raise any error, and the other documents are still good
         return _Document(text, is_cut_off, error=error)
 
 
 def _listed(documents: list[_Document]) -> Documents:
-    """The values, with a warning of those that are missing."""
+    """Returns the values, with a warning about those that are missing."""
     texts = [document.text for document in documents]
     cut_off = [place for place, document in enumerate(documents) if document.is_cut_off]
     errors = {}
     for place, document in enumerate(documents):
         if document.error is not None:
-            what = f"document {place} is refused by its type: {document.error}; it is {document.text!r}"
-            errors[place] = DocumentError(what, document.text)
+            message = f"document {place} is refused by its type: {document.error}; it is {document.text!r}"
+            errors[place] = DocumentError(message, document.text)
             errors[place].__cause__ = document.error
     if cut_off:
         warnings.warn(
@@ -199,7 +200,7 @@ def _listed(documents: list[_Document]) -> Documents:
     if errors:
         warnings.warn(
             f"{len(errors)} of {len(texts)} documents were refused by their type: {list(errors)}; see `errors`, or "
-            "generate these prompts anew with retries=",
+            "generate these prompts again with retries=",
             DecodingWarning,
             stacklevel=3,
         )

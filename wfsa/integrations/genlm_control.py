@@ -4,8 +4,8 @@
     potential = wfsa.integrations.genlm_control.logits_processor(schema, llm)
     sampler = direct_token_sampler(llm * potential)         or AWRS(llm, potential)
 
-It is over the model's own tokens, told by their ids, so that products with it need no coercion. The end of a text is
-genlm-control's own EOS, in place of the vocabulary's end tokens.
+The potential is over the model's own tokens, identified by their ids, so products with it need no coercion. The end of
+a text is genlm-control's own EOS, in place of the vocabulary's end tokens.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from wfsa.constraint import Constraint
 from wfsa.errors import VocabError
 from wfsa.grammar.json_schema import SchemaOptions
 from wfsa.installing import how_to_install
-from wfsa.integrations.hosts import known, named
+from wfsa.integrations.hosts import importing, name_and_version
 from wfsa.integrations.prefix_states import PrefixStates
 from wfsa.integrations.schemas import constraint_of
 from wfsa.integrations.serving import vocabulary_of
 
 _WRITTEN_FOR: Final = "0.4.1"
-with known("wfsa.integrations.genlm_control", "genlm-control", _WRITTEN_FOR, remedy=how_to_install("genlm")):
+with importing("wfsa.integrations.genlm_control", "genlm-control", _WRITTEN_FOR, remedy=how_to_install("genlm")):
     from genlm.control import Potential
 
-HOST: Final = named("genlm-control")
-_KEPT: Final = 1 << 12  # states: those of some hundred particles, for some steps
-_NO: Final = float("-inf")
+HOST: Final = name_and_version("genlm-control")
+_CACHED_STATES: Final = 1 << 12  # enough for some hundred particles, for some steps
+_REFUSED: Final = float("-inf")
 
 
 class ConstraintPotential(Potential):  # type: ignore[misc]
-    """Log weights of 0 and -inf over the tokens of a language model of genlm-control.
+    """A potential with log weights 0 and -inf over the tokens of a language model of genlm-control.
 
     llm: a ``PromptedLLM``, or any potential over ``genlm.backend`` tokens.
-    Raises VocabError where the tokens are not those of the constraint's vocabulary.
+    Raises VocabError if the tokens are not those of the constraint's vocabulary.
     """
 
     def __init__(self, constraint: Constraint, llm: Any) -> None:
@@ -58,8 +58,8 @@ class ConstraintPotential(Potential):  # type: ignore[misc]
                     "constraint's vocabulary; compile it for Vocab.from_tokenizer(llm.model.tokenizer)"
                 )
             self._places[token_id] = place
-        self._places[list(vocab.eos_ids)] = -1  # EOS stands for them
-        self._states = PrefixStates([constraint.start()], _KEPT)
+        self._places[list(vocab.eos_ids)] = -1  # EOS replaces them
+        self._states = PrefixStates([constraint.start()], _CACHED_STATES)
 
     def _after(self, context: Sequence[Any]) -> State | None:
         ids = np.fromiter(map(_id_of, context), np.int32, len(context))
@@ -69,18 +69,18 @@ class ConstraintPotential(Potential):  # type: ignore[misc]
 
     async def complete(self, context: Sequence[Any]) -> float:
         state = self._after(context)
-        return 0.0 if state is not None and state.is_accepting() else _NO
+        return 0.0 if state is not None and state.is_accepting() else _REFUSED
 
     async def prefix(self, context: Sequence[Any]) -> float:
-        return _NO if self._after(context) is None else 0.0
+        return _REFUSED if self._after(context) is None else 0.0
 
     async def sparse_logw_next(self, context: Sequence[Any]) -> tuple[Any, float, float]:
-        """Places of the tokens that may follow, their log weight, and that of the end."""
+        """Returns the places of the tokens that may follow, their log weight, and the log weight of the end."""
         state = self._after(context)
         if state is None:
             raise ValueError(f"the constraint does not allow {b''.join(map(bytes, context))!r}")
         places = self._places[state.get_mask().ids()]
-        return places[places >= 0], 0.0, 0.0 if state.is_accepting() else _NO
+        return places[places >= 0], 0.0, 0.0 if state.is_accepting() else _REFUSED
 
     def spawn(self) -> ConstraintPotential:
         return ConstraintPotential(self.constraint, self.llm)
@@ -88,19 +88,19 @@ class ConstraintPotential(Potential):  # type: ignore[misc]
 
 def _id_of(token: Any) -> int:
     try:
-        found: int = token.token_id
+        token_id: int = token.token_id
     except AttributeError:
         raise VocabError(
             f"{HOST}: {token!r} is a {type(token).__name__} and not a token of a language model; make the potential "
             "for a PromptedLLM, whose tokens have ids"
         ) from None
-    return found
+    return token_id
 
 
 def logits_processor(
     source: Any, llm: Any, *, schema_options: SchemaOptions | None = None, options: CompileOptions | None = None
 ) -> ConstraintPotential:
-    """What is multiplied with a ``PromptedLLM``, or is the condition of ``AWRS``.
+    """Returns a potential to multiply with a ``PromptedLLM``, or to condition ``AWRS`` on.
 
     source: a dict, JSON text, a pydantic model, a dataclass, or any Constraint.
     Raises SchemaError, LimitError, VocabError (a constraint for another vocabulary, an unreadable tokenizer).

@@ -1,4 +1,4 @@
-"""Programs that doors lead to, by name and version, for messages."""
+"""Names and versions of the programs that integrations serve, for error messages."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 
 
-def named(package: str) -> str:
-    """The name of an installed package with its version."""
+def name_and_version(package: str) -> str:
+    """Returns the name of a package, with its version if it is installed."""
     try:
         return f"{package} {version(package)}"
     except PackageNotFoundError:
@@ -16,22 +16,24 @@ def named(package: str) -> str:
 
 
 @contextmanager
-def known(module: str, package: str, written_for: str, remedy: str = "") -> Iterator[None]:
-    """Around the imports that `module` makes from `package`.
+def importing(module: str, package: str, written_for: str, remedy: str = "") -> Iterator[None]:
+    """Wraps the imports that `module` makes from `package`.
 
-    Raises ImportError that says which version is there and which one the module is written for, or how to get one.
+    Raises ImportError with the installed version and the one that the module is written for, or with `remedy` if the
+    package is missing.
     """
     try:
         yield
     except ImportError as error:
-        found = named(package)
-        if found == package:
-            what = f"{module} needs {package} ({error}): {remedy or f'pip install {package}=={written_for}'}"
+        installed = name_and_version(package)
+        if installed == package:
+            message = f"{module} needs {package} ({error}): {remedy or f'pip install {package}=={written_for}'}"
         else:
-            what = f"{module} does not know this {found}: {error}; it is written for {written_for}: install that"
-        raise ImportError(what, name=error.name) from error
+            message = f"{module} does not know this {installed}: {error}; it is written for {written_for}: install that"
+        raise ImportError(message, name=error.name) from error
 
 
-def called_otherwise(package: str, written_for: str, how: str) -> str:
-    """The message where a program calls a door in another way than the version that this one is written for."""
-    return f"{named(package)} {how}, which {written_for} does not: wfsa is written for {written_for}; install that"
+def unknown_call_message(package: str, written_for: str, call: str) -> str:
+    """Returns the message for a program that calls its integration in a way that `written_for` does not."""
+    program = name_and_version(package)
+    return f"{program} {call}, which {written_for} does not: wfsa is written for {written_for}; install that"

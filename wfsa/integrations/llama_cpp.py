@@ -1,28 +1,27 @@
 """llama.cpp under constraints: a sampler for its chains, in any build of its library; a function for llama-cpp-python.
 
-    library = ctypes.CDLL("libllama.so")                        or what a binding has loaded
+    library = ctypes.CDLL("libllama.so")                        or the library that a binding has loaded
     sampler = ConstraintSampler(library, constraint)
     llama_sampler_chain_add(chain, sampler.pointer)             first; the chain frees it
-    …                                                           llama_sampler_sample(chain, context, -1), as ever
-    sampler.check()                                             at the end: did anything go wrong?
+    …                                                           llama_sampler_sample(chain, context, -1), as usual
+    sampler.check()                                             at the end: raises an error of the callbacks
 
     llm.create_completion(prompt, logits_processor=[logits_processor(schema, llm)])             llama-cpp-python
 
 The constraint is for the model's own vocabulary: ``wfsa.Vocab.from_gguf(path)``.
 
-**The sampler** is a ``llama_sampler_i`` of C function pointers into this process. Its six functions have stood at the
-head of that struct since there are samplers; newer builds have more of them behind (sampling on a device), which stay
-NULL, so the struct is longer than any build's and zero behind the sixth. All six are there: llama.h lets ``name`` be
-NULL, but ``llama_sampler_name`` calls it all the same. Candidates are taken by their ``id``, since other samplers sort
-and cut them; but what an earlier one has cut off cannot come back, so this one goes first. ``clone`` forks the state,
-``reset`` begins the text again.
+**The sampler** is a ``llama_sampler_i`` of C function pointers into this process. Its first six functions have been
+the same since llama.cpp has samplers. Newer builds add more after these (sampling on a device), which stay NULL: the
+struct is longer than any build's, and zero after the sixth. All six are set: llama.h lets ``name`` be NULL, but
+``llama_sampler_name`` calls it all the same. Candidates are read by their ``id``, since other samplers sort and cut
+them. A candidate that an earlier sampler has cut off cannot come back, so this sampler goes first. ``clone`` forks the
+state, ``reset`` begins the text again.
 
-**Errors.** An exception cannot pass through C. What goes wrong in a callback is kept, from then on only end tokens are
-allowed, and ``check()`` raises it: a text is never longer than what the constraint allows.
+**Errors.** An exception cannot pass through C. The error of a callback is stored, from then on only end tokens are
+allowed, and ``check()`` raises the error: a text never goes on after an error.
 
-**The function of llama-cpp-python** sees all tokens, the prompt's first (:mod:`.text_masks`).
-With a ``draft_model`` that library (0.3.36) shows it tokens that may be taken back while it asks about earlier ones:
-do not use both.
+**The function for llama-cpp-python** gets all tokens, the prompt's first (:mod:`.text_masks`). With a ``draft_model``,
+llama-cpp-python (0.3.36) passes tokens that it may take back, together with calls about earlier ones: do not use both.
 """
 
 from __future__ import annotations
@@ -41,12 +40,12 @@ from wfsa.compile_options import CompileOptions
 from wfsa.constraint import Constraint
 from wfsa.errors import StateError
 from wfsa.grammar.json_schema import SchemaOptions
-from wfsa.integrations.hosts import named
+from wfsa.integrations.hosts import name_and_version
 from wfsa.integrations.schemas import constraint_of
 from wfsa.integrations.text_masks import TextMasks, allowed
 from wfsa.vocab import Vocab
 
-HOST: Final = named("llama-cpp-python")
+HOST: Final = name_and_version("llama-cpp-python")
 Pointer = ctypes.c_void_p
 _NAME: Final = ctypes.CFUNCTYPE(Pointer, Pointer)
 _ACCEPT: Final = ctypes.CFUNCTYPE(None, Pointer, ctypes.c_int32)
@@ -57,11 +56,11 @@ _FREE: Final = ctypes.CFUNCTYPE(None, Pointer)
 _INIT: Final = ctypes.CFUNCTYPE(Pointer, Pointer, Pointer)
 
 _NAMED: Final = ctypes.create_string_buffer(b"wfsa")
-_LATER: Final = 26  # pointers behind the six; llama.h of November 2026 has six more
+_LATER: Final = 26  # pointers after the six; llama.h of November 2026 has six more
 
 
 class _Interface(ctypes.Structure):
-    """``llama_sampler_i``, and zeros behind."""
+    """``llama_sampler_i``, followed by zeros."""
 
     _fields_ = (
         ("name", _NAME),
@@ -95,7 +94,7 @@ _CANDIDATE: Final = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.
 
 
 class _Text:
-    """What one sampler knows: its state, or None behind a token that was not allowed."""
+    """The text of one sampler: its state, or None after a token that was not allowed."""
 
     def __init__(self, begin: State, state: State | None, error: Exception | None = None) -> None:
         self.begin = begin
@@ -129,11 +128,11 @@ class _Text:
         rows = np.frombuffer(raw, _CANDIDATE)
         allowed = self.allowed()
         ids = rows["id"]
-        known = (ids >= 0) & (ids < len(allowed))
-        kept = known & allowed[np.where(known, ids, 0)]
-        rows["logit"][~kept] = -np.inf
+        in_range = (ids >= 0) & (ids < len(allowed))
+        may_follow = in_range & allowed[np.where(in_range, ids, 0)]
+        rows["logit"][~may_follow] = -np.inf
         candidates.is_sorted = False
-        if not kept.any():
+        if not may_follow.any():
             self.state = None
             raise StateError(
                 f"none of the {len(ids)} candidates is allowed: an earlier sampler of the chain has cut off those that "
@@ -152,7 +151,7 @@ def _text_of(sampler: int) -> tuple[int, _Text]:
 
 
 def _guarded(function: Callable[..., None]) -> Callable[..., None]:
-    """A callback that keeps what goes wrong instead of raising it."""
+    """Returns a callback that stores its error instead of raising it."""
 
     def call(sampler: int, *rest: Any) -> None:
         _, text = _text_of(sampler)
@@ -183,14 +182,14 @@ def _free(sampler: int) -> None:
 
 
 class _Library:
-    """One loaded library: the interface that its samplers share, which C holds a pointer to."""
+    """One loaded library, with the interface that its samplers share and C holds a pointer to."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
         try:
             self.init = _INIT(("llama_sampler_init", library))
             self.free = _FREE(("llama_sampler_free", library))
         except AttributeError as error:
-            raise StateError(f"{library._name or 'the library'} is no llama.cpp with samplers: {error}") from None
+            raise StateError(f"{library._name or 'the library'} is not a llama.cpp with samplers: {error}") from None
         self.interface = _Interface()
         self.interface.name = _NAME(lambda _: ctypes.addressof(_NAMED))
         self.interface.accept = _ACCEPT(_guarded(_accept))
@@ -202,8 +201,8 @@ class _Library:
     def sampler(self, text: _Text) -> int:
         context = next(_contexts)
         _texts[context] = text
-        made: int = self.init(ctypes.addressof(self.interface), context)
-        return made
+        pointer: int = self.init(ctypes.addressof(self.interface), context)
+        return pointer
 
     def _clone(self, sampler: int) -> int:
         _, text = _text_of(sampler)
@@ -223,12 +222,12 @@ def _library(library: ctypes.CDLL | str | os.PathLike[str]) -> _Library:
 class ConstraintSampler:
     """A ``llama_sampler`` that gives -inf to every candidate that the constraint does not allow.
 
-    library: the loaded llama library, or the path of one.
-    constraint: over the model's own vocabulary, or a State that has begun, of which a fork is taken.
+    library: the loaded llama library, or its path.
+    constraint: a Constraint over the model's own vocabulary, or a State of one, which is forked.
     stop_ids: the tokens that end the text, in place of the vocabulary's (``Constraint.start``).
 
-    Attributes: ``pointer``, the ``llama_sampler *`` as an int, for ``llama_sampler_chain_add``, which takes it over.
-    Raises StateError on a library without ``llama_sampler_init``, OSError where it cannot be loaded.
+    Attributes: ``pointer``, the ``llama_sampler *`` as an int, for ``llama_sampler_chain_add``, which then owns it.
+    Raises StateError for a library without ``llama_sampler_init``, OSError if the library cannot be loaded.
     """
 
     def __init__(
@@ -245,28 +244,28 @@ class ConstraintSampler:
 
     @property
     def state(self) -> State | None:
-        """Where the text stands; None behind a token that was not allowed. A clone has a state of its own."""
+        """The state of the text; None after a token that was not allowed. A clone has its own state."""
         return self._text.state
 
     def is_finished(self) -> bool:
-        """Has an end token been accepted?"""
+        """Whether an end token has been accepted."""
         return self._text.state is not None and self._text.state.is_finished()
 
     def check(self) -> None:
-        """Raise what went wrong in a callback."""
+        """Raises the first error of a callback."""
         if self._text.error is not None:
             raise self._text.error
 
     def free(self) -> None:
-        """Free a sampler that no chain has taken over."""
+        """Frees a sampler that no chain owns."""
         self._owner.free(self.pointer)
 
 
 class LogitsProcessor:
-    """What llama-cpp-python takes in ``logits_processor=[...]``; for any number of texts, one after the other.
+    """A function for ``logits_processor=[...]`` of llama-cpp-python; serves any number of texts, one after the other.
 
-    Called with int32[n] tokens, prompt and all, and float32[V] scores, which it copies. ``check()`` raises what went
-    wrong, since that library calls it from C; from then on only end tokens are allowed.
+    Called with int32[n] tokens, including the prompt, and float32[V] scores, which it copies. llama-cpp-python calls it
+    from C, so an error is stored for ``check()``; from then on only end tokens are allowed.
     """
 
     def __init__(self, constraint: Constraint, *, stop_ids: Iterable[int] | None = None) -> None:
@@ -274,15 +273,15 @@ class LogitsProcessor:
         self._masks = TextMasks(constraint, HOST, fits, stop_ids=stop_ids)
 
     def reset(self) -> None:
-        """The next call begins a new text."""
+        """Makes the next call begin a new text."""
         self._masks.reset()
 
     def check(self) -> None:
-        """Raise what went wrong in a call."""
+        """Raises the first error of a call."""
         self._masks.check()
 
     def __call__(self, input_ids: npt.NDArray[np.intc], scores: npt.NDArray[np.single]) -> npt.NDArray[np.single]:
-        """float32[V], -inf where a token is not allowed."""
+        """Returns float32[V] scores, -inf where a token is not allowed."""
         out = np.array(scores, np.float32)
         words = self._masks.after_or_end(np.array(input_ids, np.int32), len(out))
         out[~allowed(words, len(out))] = -np.inf
@@ -297,7 +296,7 @@ def logits_processor(
     schema_options: SchemaOptions | None = None,
     options: CompileOptions | None = None,
 ) -> LogitsProcessor:
-    """What goes into ``logits_processor=[...]`` of llama-cpp-python.
+    """Returns a function for ``logits_processor=[...]`` of llama-cpp-python.
 
     source: a dict, JSON text, a pydantic model, a dataclass, or any Constraint.
     tokenizer: the ``Llama``, or the path of its .gguf file, whose vocabulary is read.

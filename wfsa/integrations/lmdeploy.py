@@ -4,12 +4,12 @@
     pipe(prompts, gen_config=GenerationConfig(logits_processors=[masks]))
 
 The engine calls a processor with the tokens of one sequence at a time, the prompt's first (:mod:`.text_masks`), so
-sequences may share one. It fills rows of a batch up to one length, on the left, and where two batches become one also
-behind what was written; what it fills with is the model's ``bos_token_id``, or token 0. So special tokens are left out
-of a row before it is looked up, which needs that token to be a special one.
+sequences may share a processor. The engine pads the rows of a batch to one length, on the left, and where it joins two
+batches also after the text. The padding is the model's ``bos_token_id``, or token 0. Special tokens are therefore
+removed from a row before it is looked up, and the padding has to be a special token.
 
-What goes wrong ends the text and is logged: an exception would end the engine.
-Written for 0.18.0, from its sources; the engine needs a GPU, and was not run.
+An error ends the text and is logged, since an exception would end the engine.
+Written for 0.18.0, from its sources. The engine needs a GPU, and the integration was not run with it.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from wfsa.compile_options import CompileOptions
 from wfsa.constraint import Constraint
 from wfsa.errors import VocabError
 from wfsa.grammar.json_schema import SchemaOptions
-from wfsa.integrations.hosts import named
+from wfsa.integrations.hosts import name_and_version
 from wfsa.integrations.schemas import constraint_of
 from wfsa.integrations.serving import vocabulary_of
 from wfsa.integrations.text_masks import TextMasks
 
-HOST: Final = named("lmdeploy")
+HOST: Final = name_and_version("lmdeploy")
 _FITS: Final = "compile the constraint for Vocab.from_tokenizer(tokenizer, model_config=config) of this model"
 
 
 class LogitsProcessor:
-    """What LMDeploy takes in ``GenerationConfig(logits_processors=[...])``; for any number of texts at once.
+    """A processor for ``GenerationConfig(logits_processors=[...])``; serves any number of texts at once.
 
     bos_token_id: of the model's config. stop_ids: the tokens that end a text, in place of the vocabulary's.
-    Raises VocabError where rows are filled up with a token that is text.
+    Raises VocabError if the engine pads rows with a token that is text.
     """
 
     def __init__(
@@ -50,22 +50,22 @@ class LogitsProcessor:
         self._is_special[sorted(constraint.grammar_tokens())] = False
         if filler < vocab.n_tokens and not self._is_special[filler]:
             raise VocabError(
-                f"{HOST} fills up rows with token {filler} (the config's bos_token_id, or 0), which the constraint can "
-                f"write ({vocab.tokens[filler]!r}): rows could not be told apart; give the model's config a "
+                f"{HOST} fills up rows with token {filler} (the config's bos_token_id, or 0), which is text under this "
+                f"constraint ({vocab.tokens[filler]!r}), so text and padding look the same; give the model's config a "
                 "bos_token_id that is a special token, or use response_format"
             )
         self._filler = filler
         self._masks = TextMasks(constraint, HOST, _FITS, stop_ids=stop_ids)
 
     def check(self) -> None:
-        """Raise what went wrong in a call, where the engine runs in this process."""
+        """Raises the first error of a call, if the engine runs in this process."""
         self._masks.check()
 
     def __call__(self, input_ids: Any, logits: Any) -> Any:
-        """float[V], masked in place; ``input_ids`` int64[n], prompt, text and what the row was filled up with."""
+        """Masks float[V] `logits` in place and returns them; ``input_ids`` int64[n]: prompt, text and padding."""
         row = input_ids.cpu().numpy().astype(np.int32)
-        known = (row >= 0) & (row < len(self._is_special))
-        text = row[(row != self._filler) & ~(known & self._is_special[np.where(known, row, 0)])]
+        in_range = (row >= 0) & (row < len(self._is_special))
+        text = row[(row != self._filler) & ~(in_range & self._is_special[np.where(in_range, row, 0)])]
         words = self._masks.after_or_end(text, logits.shape[-1])
         apply_bitmask_(logits, words)
         return logits
@@ -80,12 +80,12 @@ def logits_processor(
     schema_options: SchemaOptions | None = None,
     options: CompileOptions | None = None,
 ) -> LogitsProcessor:
-    """What goes into ``GenerationConfig(logits_processors=[...])``.
+    """Returns a processor for ``GenerationConfig(logits_processors=[...])``.
 
     source: a dict, JSON text, a pydantic model, a dataclass, or any Constraint.
-    tokenizer: the model's, a fast one of transformers. bos_token_id: that of the model's config, or None.
+    tokenizer: the model's fast tokenizer of transformers. bos_token_id: of the model's config, or None.
 
-    Raises SchemaError, LimitError, VocabError (a constraint for another vocabulary, or rows filled up with text).
+    Raises SchemaError, LimitError, VocabError (a constraint for another vocabulary, or padding that is text).
     """
     constraint = constraint_of(source, vocabulary_of(tokenizer), HOST, schema_options, options)
     return LogitsProcessor(constraint, bos_token_id=bos_token_id, stop_ids=stop_ids)

@@ -3,11 +3,11 @@
     masks = wfsa.integrations.mlx_lm.logits_processor(schema, tokenizer)
     mlx_lm.generate(model, tokenizer, prompt, logits_processors=[masks])
 
-Also ``stream_generate``, ``generate_step``, ``speculative_generate_step``, and ``BatchGenerator``, where several
-sequences may share a processor: it is called with the tokens of one sequence at a time, the prompt's first
-(:mod:`.text_masks`). A step then waits for the tokens of the one before, since a mask depends on them.
+The same processor works with ``stream_generate``, ``generate_step``, ``speculative_generate_step`` and
+``BatchGenerator``, where several sequences may share it: it is called with the tokens of one sequence at a time, the
+prompt's first (:mod:`.text_masks`). A step then waits for the tokens of the last one, since its mask depends on them.
 
-**Not done.** A prompt of ``input_embeddings`` alone: MLX-LM asks no processor about the first token behind it.
+**Not done.** A prompt of ``input_embeddings`` alone: MLX-LM calls no processor for the first token after it.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from wfsa.constraint import Constraint
 from wfsa.errors import DecodingError
 from wfsa.grammar.json_schema import SchemaOptions
 from wfsa.installing import how_to_install
-from wfsa.integrations.hosts import called_otherwise, known, named
+from wfsa.integrations.hosts import importing, name_and_version, unknown_call_message
 from wfsa.integrations.schemas import constraint_of
 from wfsa.integrations.serving import vocabulary_of
 from wfsa.integrations.text_masks import TextMasks, allowed
 from wfsa.vocab import Vocab
 
 _WRITTEN_FOR: Final = "0.32.2"
-with known("wfsa.integrations.mlx_lm", "mlx-lm", _WRITTEN_FOR, remedy=how_to_install("mlx")):
+with importing("wfsa.integrations.mlx_lm", "mlx-lm", _WRITTEN_FOR, remedy=how_to_install("mlx")):
     import mlx.core as mx
 
-HOST: Final = named("mlx-lm")
+HOST: Final = name_and_version("mlx-lm")
 _FITS: Final = "pass model=model to logits_processor(), which leaves out tokens that the model cannot choose"
 
 
 class LogitsProcessor:
-    """What MLX-LM takes in ``logits_processors=[...]``; for any number of texts, in turn or one after the other.
+    """A processor for ``logits_processors=[...]``; serves any number of texts, in turn or one after the other.
 
     stop_ids: the tokens that end a text, in place of the vocabulary's (``Constraint.start``).
     """
@@ -46,17 +46,17 @@ class LogitsProcessor:
         self._masks = TextMasks(constraint, HOST, _FITS, stop_ids=stop_ids)
 
     def reset(self) -> None:
-        """The next call begins a new text."""
+        """Makes the next call begin a new text."""
         self._masks.reset()
 
     def __call__(self, tokens: Any, logits: Any) -> Any:
-        """float[1, V], -inf where a token is not allowed; ``tokens`` int[n], prompt and all.
+        """Returns float[1, V] logits, -inf where a token is not allowed; ``tokens`` int[n], including the prompt.
 
-        Raises StateError where the model is narrower than the vocabulary, or a token is not allowed.
+        Raises StateError if the model is narrower than the vocabulary, or a token is not allowed.
         """
         if tokens.ndim != 1 or logits.ndim != 2 or len(logits) != 1:
-            shapes = f"calls processors with tokens {tokens.shape} and logits {logits.shape}"
-            raise DecodingError(called_otherwise("mlx-lm", _WRITTEN_FOR, shapes))
+            call = f"calls processors with tokens {tokens.shape} and logits {logits.shape}"
+            raise DecodingError(unknown_call_message("mlx-lm", _WRITTEN_FOR, call))
         width = logits.shape[-1]
         words = self._masks.after(np.array(tokens).astype(np.int32), width)
         return mx.where(mx.array(allowed(words, width)), logits, mx.array(-np.inf, logits.dtype))
@@ -71,11 +71,11 @@ def logits_processor(
     schema_options: SchemaOptions | None = None,
     options: CompileOptions | None = None,
 ) -> LogitsProcessor:
-    """What goes into ``logits_processors=[...]``.
+    """Returns a processor for ``logits_processors=[...]``.
 
     source: a dict, JSON text, a pydantic model, a dataclass, or any Constraint.
-    tokenizer: what ``mlx_lm.load`` gives, whose ``eos_token_ids`` end a text; or a fast one of transformers.
-    model: if it is given, tokens that it has no logits for are left out.
+    tokenizer: the one that ``mlx_lm.load`` returns, whose ``eos_token_ids`` end a text; or a fast one of transformers.
+    model: if given, tokens without logits in the model are left out.
 
     Raises SchemaError, LimitError, VocabError (a constraint for another vocabulary, an unreadable tokenizer).
     """

@@ -1,14 +1,14 @@
-"""States by the tokens that lead to them, for decoding loops that say what was written and not what was done.
+"""States looked up by the tokens that lead to them, for programs that report the tokens of a row and nothing else.
 
-**Problem.** A host calls with rows of tokens. Between two calls rows may have been reordered (beams), repeated, taken
-back (drafts that were refused) or have ended; it does not tell which.
+**Problem.** A program calls with rows of tokens. Between two calls rows may have been reordered (beams), repeated, cut
+back (drafts that were refused) or have ended. The program does not report which.
 
-**Method.** A state depends on its constraint and its tokens alone, so it is looked up by these: the last step's row,
-whatever its number was, is the longest prefix of this step's, and a fork of its state takes the tokens that are new.
-What was looked up last is kept, up to a bound; what has been dropped is committed again from a shorter prefix.
+**Method.** A state depends on its constraint and its tokens alone, so these are its key. The previous step's row,
+whatever its number was, is the longest prefix of this step's row: a fork of its state commits the new tokens. The most
+recently used states are cached, up to a bound. A dropped state is committed again from a shorter prefix.
 
-**Cost.** One fork, one commit and the hash of four bytes a token for a row that has grown by a token. Where no prefix
-is kept, as many look-ups as the row has tokens.
+**Cost.** For a row that has grown by one token: one fork, one commit, and a hash of four bytes per token. If no prefix
+is cached: as many look-ups as the row has tokens.
 """
 
 from __future__ import annotations
@@ -21,58 +21,60 @@ import numpy.typing as npt
 
 from wfsa._ext.state import State
 
-_BYTES = 4  # of a token in a key
+_BYTES_PER_TOKEN = 4  # in a key
 
 
 class PrefixStates:
-    """The states of rows under some constraints.
+    """A cache of the states of rows under one or more constraints.
 
-    starts: a state before the first token for each constraint, None for a row without one.
-    capacity: how many states are kept beside these.
+    starts: for each constraint, its state before the first token; None for rows without a constraint.
+    capacity: the number of states to keep in addition to these.
     """
 
     def __init__(self, starts: Sequence[State | None], capacity: int) -> None:
         self.starts = list(starts)
         self.capacity = capacity
-        self._kept: OrderedDict[tuple[int, bytes], State | None] = OrderedDict()
+        self._cache: OrderedDict[tuple[int, bytes], State | None] = OrderedDict()
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._cache)
 
     def clear(self) -> None:
-        """Forget all but the starts."""
-        self._kept.clear()
+        """Drops every state but the starts."""
+        self._cache.clear()
 
-    def after(self, which: int, tokens: npt.NDArray[np.int32]) -> State | None:
-        """The state of constraint `which` after int32[n] tokens, not to be changed; None where one is not allowed.
+    def after(self, constraint: int, tokens: npt.NDArray[np.int32]) -> State | None:
+        """Returns the state after int32[n] `tokens`, which the caller must not change; None if one is not allowed.
 
-        What stands behind an end token is padding, and the state stays the finished one.
+        constraint: its place in `starts`.
+
+        Tokens after an end token are padding: the state stays finished.
         """
-        start = self.starts[which]
+        start = self.starts[constraint]
         if start is None:
-            raise ValueError(f"row of constraint {which}, which is none")
+            raise ValueError(f"starts[{constraint}] is None; rows without a constraint have no state")
         key = tokens.tobytes()
         if not key:
             return start
-        found, n_known = self._longest(which, key, start)
-        if n_known < len(tokens) and found is not None and not found.is_finished():
-            found = _committed(found, tokens[n_known:])
-        self._kept[which, key] = found
-        self._kept.move_to_end((which, key))
-        while len(self._kept) > self.capacity:
-            self._kept.popitem(last=False)
-        return found
+        state, n_committed = self._longest_prefix(constraint, key, start)
+        if n_committed < len(tokens) and state is not None and not state.is_finished():
+            state = _commit_to_fork(state, tokens[n_committed:])
+        self._cache[constraint, key] = state
+        self._cache.move_to_end((constraint, key))
+        while len(self._cache) > self.capacity:
+            self._cache.popitem(last=False)
+        return state
 
-    def _longest(self, which: int, key: bytes, start: State) -> tuple[State | None, int]:
-        """The state of the longest prefix that is kept, and how many tokens that has."""
-        for end in range(len(key), 0, -_BYTES):
-            prefix = (which, key[:end])
-            if prefix in self._kept:
-                return self._kept[prefix], end // _BYTES
+    def _longest_prefix(self, constraint: int, key: bytes, start: State) -> tuple[State | None, int]:
+        """Returns the state of the longest cached prefix, and its number of tokens."""
+        for end in range(len(key), 0, -_BYTES_PER_TOKEN):
+            prefix = (constraint, key[:end])
+            if prefix in self._cache:
+                return self._cache[prefix], end // _BYTES_PER_TOKEN
         return start, 0
 
 
-def _committed(state: State, tokens: npt.NDArray[np.int32]) -> State | None:
+def _commit_to_fork(state: State, tokens: npt.NDArray[np.int32]) -> State | None:
     after = state.fork()
     n = after.commit_tokens(tokens)
     return after if n == len(tokens) or after.is_finished() else None

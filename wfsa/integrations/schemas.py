@@ -1,7 +1,7 @@
-"""What a caller wants to be written, as a constraint; and what was written, as a value.
+"""Converts the `source` of a caller to a constraint, and the text that was written to a value.
 
-A constraint stays what it is. Anything else is what ``compile_json_schema`` takes: a dict, a boolean, JSON text, or a
-type that pydantic knows (a model, a dataclass, a TypedDict) or a function, which stands for its arguments.
+A source is a Constraint or anything that ``compile_json_schema`` takes: a dict, a boolean, JSON text, a type that
+pydantic knows (a model, a dataclass, a TypedDict), or a function, which means the object of its arguments.
 """
 
 from __future__ import annotations
@@ -28,9 +28,11 @@ def constraint_of(
     schema_options: SchemaOptions | None = None,
     options: CompileOptions | None = None,
 ) -> Constraint:
-    """`source` as a constraint over `vocab`; `host` is who asks, for messages.
+    """Returns `source` as a constraint over `vocab`; a Constraint is returned unchanged.
 
-    Raises VocabError on a constraint for another vocabulary, and what ``compile_json_schema`` raises.
+    host: the calling program with its version, for messages.
+
+    Raises VocabError for a constraint over another vocabulary, and the errors of ``compile_json_schema``.
     """
     if isinstance(source, Constraint):
         difference = different_tokens(source.vocab, vocab)
@@ -44,7 +46,10 @@ def constraint_of(
 
 
 def different_tokens(one: Vocab, other: Vocab) -> str:
-    """Where the tokens of two vocabularies differ, in words; "" if they do not. Ends and sizes may be others."""
+    """Describes the first token in which two vocabularies differ; "" if none does.
+
+    End tokens and widths are not compared.
+    """
     n = min(one.n_tokens, other.n_tokens)
     cut = int(one.offsets[n])
     same_lengths = np.array_equal(one.offsets[: n + 1], other.offsets[: n + 1])
@@ -52,7 +57,7 @@ def different_tokens(one: Vocab, other: Vocab) -> str:
         at = next(i for i in range(n) if one.tokens[i] != other.tokens[i])
         return f"token {at} is {one.tokens[at]!r} in one and {other.tokens[at]!r} in the other"
     longer = one if one.n_tokens > n else other
-    # Names of reserved ids that a tokenizer does not list are no text, and no difference.
+    # A tokenizer may leave out reserved ids: their names are not text, and no difference.
     beyond = np.arange(n, longer.n_tokens)
     texts = np.setdiff1d(beyond, longer.special_ids)
     if len(texts):
@@ -61,14 +66,13 @@ def different_tokens(one: Vocab, other: Vocab) -> str:
 
 
 def reader_of(source: Any) -> Callable[[str], Any]:
-    """What makes a value of a document's text: the type that `source` is, else Python's own JSON values.
+    """Returns the function that parses a document's text: into the type that `source` is, else into JSON values.
 
-    A function is not called: the value is the dict of its arguments.
-
-    A constraint that is not of a JSON Schema has texts that need not be JSON, and these stay texts.
+    A function is not called: its value is the dict of its arguments. Texts under a constraint that does not come from
+    a JSON Schema need not be JSON and stay str.
     """
     if isinstance(source, Constraint):
-        # A structural tag has a report, too, for the schemas within it.
+        # `report` does not decide this: a structural tag has one too, for the schemas within it.
         return str if getattr(source, "source", None) is None else json.loads
     if isinstance(source, (dict, bool, str, bytes, bytearray)):
         return json.loads

@@ -1,4 +1,4 @@
-"""What doors to serving engines share: settings of a service, constraints compiled once, a tokenizer's vocabulary."""
+"""The parts that serving engines share: settings, a store of compiled constraints, a tokenizer's vocabulary."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _LOG: Final = logging.getLogger("wfsa.integrations")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a service may choose.
+    """Settings of a server, read from its own configuration.
 
-    schema_options: fields of :class:`wfsa.SchemaOptions`, as ``{"whitespace": "compact"}``.
-    max_seconds, max_memory: of one compilation, which really ends there; seconds, and bytes.
-    memory_bytes: of constraints that are kept for the next request, least recently used first out.
-    store: where servers share compiled constraints, a URL or a folder (docs/fleet.md); None: nowhere.
-    store_options: what fsspec takes beside that URL.
-    disk_bytes: of artifacts from there that are kept on this machine; None: 4 GiB, or none where they lie here anyway.
-    metrics_port: at which this process answers Prometheus, on 127.0.0.1; 0: it does not.
-    threads: that fill the masks of a step.
-    within_max_tokens: are texts kept within the request's ``max_tokens``, where that is known (docs/budgets.md)?
-    wrap_up: fewer than so many tokens before what is needed then, nothing begins that need not be there.
+    schema_options: fields of :class:`wfsa.SchemaOptions`, for example ``{"whitespace": "compact"}``.
+    max_seconds, max_memory: hard limits of one compilation, in seconds and bytes.
+    memory_bytes: the size of the cache of constraints in memory; the least recently used one is dropped first.
+    store: the URL or folder in which servers share compiled constraints (docs/fleet.md); None: they are not shared.
+    store_options: further options that fsspec takes with that URL.
+    disk_bytes: the size of the cache of such artifacts on this machine; None: 4 GiB, or 0 if the store is local.
+    metrics_port: the port on 127.0.0.1 that serves metrics for Prometheus; 0: none.
+    threads: the number of threads that fill the masks of a step.
+    within_max_tokens: whether texts are completed within the request's ``max_tokens``, if possible (docs/budgets.md).
+    wrap_up: with fewer than this many tokens left beyond what the text needs, nothing optional begins.
     """
 
     schema_options: dict[str, Any] = field(default_factory=dict)
@@ -51,19 +51,19 @@ class Settings:
     wrap_up: int = 0
 
     @classmethod
-    def of(cls, given: Mapping[str, Any], where: str) -> Settings:
-        """Settings by name; ValueError, with `where` they stand, for a name that there is not."""
-        known = [f.name for f in fields(cls)]
-        unknown = sorted(set(given) - set(known))
+    def of(cls, values: Mapping[str, Any], where: str) -> Settings:
+        """Returns the settings with these values; ValueError for an unknown name, with `where` the values come from."""
+        names = [f.name for f in fields(cls)]
+        unknown = sorted(set(values) - set(names))
         if unknown:
-            raise ValueError(f"{where} has no field {unknown[0]!r}; it has {', '.join(known)}")
-        return cls(**given)
+            raise ValueError(f"{where} has no field {unknown[0]!r}; it has {', '.join(names)}")
+        return cls(**values)
 
 
 class Constraints:
-    """The constraints of requests over one vocabulary: compiled once, kept, and shared with other servers if wished.
+    """The constraints of requests over one vocabulary: compiled once, cached, and shared with other servers if set so.
 
-    `read_only`: they are made only to see whether they can be, in this process and with as little work as that takes.
+    read_only: only check that a request compiles, in this process and with as little work as possible.
     """
 
     def __init__(self, vocab: Vocab, settings: Settings, *, read_only: bool = False) -> None:
@@ -87,16 +87,16 @@ class Constraints:
             self.metrics.count_states(self._texts.__len__)
 
     def of(self, kind: str, text: str) -> Constraint:
-        """The constraint of a request; raises what compiling raises."""
+        """Returns the constraint of a request. Raises the errors of compiling."""
         return self.store.get(text, self._limits, kind=kind, schema_options=self._options)
 
     def count(self, text: Any) -> None:
-        """A text that is being written, for the metrics, until it is collected."""
+        """Counts `text` as being written, for the metrics, until it is garbage-collected."""
         if self.metrics:
             self._texts.add(text)
 
     def timed_masks(self) -> AbstractContextManager[None]:
-        """Around the filling of a step's masks, for the metrics."""
+        """Times the filling of a step's masks, for the metrics."""
         return self.metrics.masks() if self.metrics else contextlib.nullcontext()
 
 
@@ -107,19 +107,19 @@ def _metrics() -> Metrics:
 
 @functools.cache
 def metrics_of(port: int) -> Metrics:
-    """Those of the process, served at a port of 127.0.0.1, if it is free: of several processes the first one has it."""
+    """Returns the metrics of this process, served at `port` of 127.0.0.1 unless another process has taken the port."""
     metrics = _metrics()
     try:
         metrics.serve(port)
     except OSError as error:
-        _LOG.warning("no metrics of this process at port %d: %s", port, error)
+        _LOG.warning("metrics of this process cannot be served at port %d: %s", port, error)
     return metrics
 
 
 def _prepare_budgets(constraint: Constraint) -> None:
-    """Make what masks under a budget need, which no step of a batch should wait for."""
+    """Builds the tables that masks under a budget need, so that no step of a batch waits for them."""
     start = constraint.start()
-    with contextlib.suppress(StateError):  # it is not known how many tokens its texts need
+    with contextlib.suppress(StateError):  # this constraint does not know how many tokens its texts need
         start.get_mask(budget=start.min_tokens())
         start.get_mask(budget=1 << 40)
 
@@ -128,9 +128,9 @@ _vocabularies: dict[int, tuple[Any, Vocab]] = {}
 
 
 def vocabulary_of(tokenizer: Any, size: int | None = None) -> Vocab:
-    """That of a tokenizer, kept with it; `size` is the width of the model's logits."""
-    known = _vocabularies.get(id(tokenizer))
-    if known is None or known[0] is not tokenizer or (size is not None and known[1].size != size):
-        known = tokenizer, Vocab.from_tokenizer(tokenizer, size=size)
-        _vocabularies[id(tokenizer)] = known
-    return known[1]
+    """Returns the vocabulary of a tokenizer, cached by the tokenizer; `size` is the width of the model's logits."""
+    entry = _vocabularies.get(id(tokenizer))
+    if entry is None or entry[0] is not tokenizer or (size is not None and entry[1].size != size):
+        entry = tokenizer, Vocab.from_tokenizer(tokenizer, size=size)
+        _vocabularies[id(tokenizer)] = entry
+    return entry[1]

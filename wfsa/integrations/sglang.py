@@ -1,16 +1,14 @@
 """SGLang: constraints of wfsa as a grammar backend.
 
-Installed beside SGLang, the package is found by its entry point (``sglang.srt.plugins``), and then
-
     python -m sglang.launch_server --model-path MODEL --grammar-backend wfsa
 
-takes it.  The environment variable ``WFSA_SETTINGS`` holds settings as JSON: fields of
-:class:`wfsa.integrations.serving.Settings`.
+SGLang finds wfsa by its entry point (``sglang.srt.plugins``), if both are installed.  The environment variable
+``WFSA_SETTINGS`` holds settings as JSON: fields of :class:`wfsa.integrations.serving.Settings`.
 
-Requests with a reasoning parser are wrapped in SGLang's own object, which waits for the end of the reasoning.  Draft
-trees are walked in one call where the grammar is one of ours (`traverse_tree`).
-Texts are kept within the request's ``max_new_tokens`` (`limit_tokens`).
-Written for SGLang 0.5.23.  Tried with its grammar modules on a CPU; the scheduler around them needs a GPU.
+Requests with a reasoning parser are wrapped in SGLang's own object, which waits for the end of the reasoning.  The
+masks of a draft tree are filled in one call where the grammar comes from wfsa (`traverse_tree`).
+Texts are completed within the request's ``max_new_tokens`` (`limit_tokens`).
+Written for SGLang 0.5.23.  Tested with its grammar modules on a CPU; the scheduler around them needs a GPU.
 """
 
 from __future__ import annotations
@@ -31,9 +29,9 @@ _PREPARED = "sglang.srt.constrained.grammar_manager.GrammarManager._apply_reques
 
 
 def register() -> None:
-    """Make SGLang know the backend; what the entry point runs.
+    """Registers the backend with SGLang; the entry point runs this.
 
-    Raises ImportError where this SGLang is not one that is known here, with its version and the remedy.
+    Raises ImportError for an SGLang of another version, with its version and the remedy.
     """
     try:
         from sglang.srt.arg_groups.choices import GRAMMAR_BACKEND_CHOICES, add_grammar_backend_choices
@@ -55,13 +53,13 @@ def register() -> None:
 
 
 def make_backend(server_args: Any, tokenizer: Any, vocab_size: int, eos_token_ids: Iterable[int] | None = None) -> Any:
-    """The backend of one engine; behind SGLang's own wrapper where a reasoning parser is set."""
+    """Returns the backend of one engine, inside SGLang's own wrapper if a reasoning parser is set."""
     from sglang.srt.runtime_context import get_serving
 
     from wfsa.integrations.sglang_backend import WfsaBackend
 
-    given = json.loads(os.environ.get("WFSA_SETTINGS", "{}"))
-    backend = WfsaBackend(tokenizer, vocab_size, eos_token_ids, Settings.of(given, "WFSA_SETTINGS"))
+    settings = json.loads(os.environ.get("WFSA_SETTINGS", "{}"))
+    backend = WfsaBackend(tokenizer, vocab_size, eos_token_ids, Settings.of(settings, "WFSA_SETTINGS"))
     serving = get_serving()
     if not serving.reasoning_parser:
         return backend
@@ -69,16 +67,14 @@ def make_backend(server_args: Any, tokenizer: Any, vocab_size: int, eos_token_id
     from sglang.srt.parser.reasoning_parser import ReasoningParser
 
     parser = ReasoningParser(model_type=serving.reasoning_parser, stream_reasoning=False, tokenizer=tokenizer)
-    return ReasonerGrammarBackend(
-        backend, parser, tokenizer, enable_strict_thinking=serving.enable_strict_thinking
-    )
+    return ReasonerGrammarBackend(backend, parser, tokenizer, enable_strict_thinking=serving.enable_strict_thinking)
 
 
 def limit_tokens(result: Any, manager: Any, request: Any) -> Any:
-    """Let the grammar of a request know the request; SGLang has just prepared it."""
+    """Stores in a request's grammar the request, which SGLang has just prepared."""
     from wfsa.integrations.sglang_backend import WfsaGrammar
 
-    grammar = getattr(request.grammar, "grammar", request.grammar)  # that of a text behind reasoning is in another
+    grammar = getattr(request.grammar, "grammar", request.grammar)  # after reasoning, one inside another
     if isinstance(grammar, WfsaGrammar):
         grammar.request = request
     return result
@@ -88,19 +84,17 @@ def traverse_tree(
     original: Any, retrieve_next_token: Any, retrieve_next_sibling: Any, draft_tokens: Any, grammar: Any,
     allocate_token_bitmask: Any, vocab_size: int | None = None,
 ) -> None:  # fmt: skip
-    """The masks of a draft tree: tensors of n nodes, and of n rows of int32; in place of SGLang's walk in Python."""
+    """Fills int32[n, W] masks of a draft tree of n nodes in one call, instead of SGLang's walk in Python."""
     from wfsa.integrations.sglang_backend import WfsaGrammar
 
     if not isinstance(grammar, WfsaGrammar):
-        original(
-            retrieve_next_token, retrieve_next_sibling, draft_tokens, grammar, allocate_token_bitmask, vocab_size
-        )
+        original(retrieve_next_token, retrieve_next_sibling, draft_tokens, grammar, allocate_token_bitmask, vocab_size)
         return
-    following, siblings = np.asarray(retrieve_next_token, np.int64), np.asarray(retrieve_next_sibling, np.int64)
+    children, siblings = np.asarray(retrieve_next_token, np.int64), np.asarray(retrieve_next_sibling, np.int64)
     drafts, state = np.asarray(draft_tokens, np.int64), grammar.state
     wrap_up = grammar.settings.wrap_up
 
     def fill(budgets: list[int | None]) -> None:
-        fill_tree(state, following, siblings, drafts, allocate_token_bitmask, budgets=budgets[0], wrap_up=wrap_up)
+        fill_tree(state, children, siblings, drafts, allocate_token_bitmask, budgets=budgets[0], wrap_up=wrap_up)
 
     fill_within([state], [grammar.budget()], fill)

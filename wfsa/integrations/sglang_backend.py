@@ -1,4 +1,4 @@
-"""The backend that SGLang asks: subclasses of its own, so this module needs SGLang; :mod:`.sglang` registers it."""
+"""The grammar backend of SGLang: subclasses of SGLang's classes, so importing it needs SGLang (see :mod:`.sglang`)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ class WfsaGrammar(BaseGrammarObject):  # type: ignore[misc]
         self.limit = TokenLimit()
 
     def budget(self) -> int | None:
-        """What its request leaves it; what came before the text, as reasoning, is counted until it begins."""
+        """Returns the tokens that the request has left, or None.
+
+        Tokens before the text, for example reasoning, count until the text begins.
+        """
         if self.request is not None and self.settings.within_max_tokens and not self.state.n_commits:
             most = self.request.sampling_params.max_new_tokens
             if most is not None:
@@ -45,7 +48,7 @@ class WfsaGrammar(BaseGrammarObject):  # type: ignore[misc]
 
     def accept_token(self, token: int) -> None:
         if self.finished or self.state.is_finished():
-            return  # what follows the end is not looked at
+            return  # tokens after the end are ignored
         vocab = self.state.constraint.vocab
         if not 0 <= token < vocab.n_tokens:
             raise ValueError(f"token {token} is refused: the vocabulary has {vocab.n_tokens} tokens")
@@ -67,7 +70,7 @@ class WfsaGrammar(BaseGrammarObject):  # type: ignore[misc]
 
     @staticmethod
     def fill_vocab_mask_batched(entries: Sequence[Any], vocab_mask: torch.Tensor) -> None:
-        """All rows in one call; those of other objects, as one that waits for reasoning to end, by themselves."""
+        """Fills the rows of wfsa's grammars in one call, and those of other objects, such as reasoning, one by one."""
         own = [entry for entry in entries if isinstance(entry.grammar, WfsaGrammar)]
         for entry in entries:
             if not isinstance(entry.grammar, WfsaGrammar):
@@ -102,7 +105,7 @@ class WfsaGrammar(BaseGrammarObject):  # type: ignore[misc]
 
 
 class WfsaBackend(BaseGrammarBackend):  # type: ignore[misc]
-    """Compiles requests, for one engine; `vocab_size` is the width of the model's logits."""
+    """Compiles the requests of one engine; `vocab_size` is the width of the model's logits."""
 
     def __init__(
         self, tokenizer: Any, vocab_size: int, eos_token_ids: Iterable[int] | None, settings: Settings

@@ -3,14 +3,14 @@
     masks = wfsa.integrations.tensorrt_llm.logits_processor(schema, tokenizer)
     llm.generate(prompts, SamplingParams(logits_processor=masks))
 
-A processor is called once a step and request, with the tokens of each beam, the prompt's first, and masks logits in
-place. The first call for a request has its prompt alone, so that its text begins where that ends.
+A processor is called once per step and request, with the tokens of each beam, the prompt's first, and masks logits in
+place. The first call for a request has its prompt alone, so the text begins where that row ends.
 
-What goes wrong ends the text and is logged: an exception would end the executor. Requests go to an executor in another
-process by a pickle that takes classes it knows; where it refuses this one, register it there, or run the executor in
-the process that asks.
+An error ends the text and is logged, since an exception would end the executor. An executor in another process receives
+requests by a pickle that accepts registered classes only. If it refuses this class, register it there, or run the
+executor in the process of the caller.
 Written for the interface of ``tensorrt_llm.sampling_params.LogitsProcessor`` of TensorRT-LLM 1.0, from the sources of
-1.0.0rc4; it was not run.
+1.0.0rc4. The integration was not run with TensorRT-LLM.
 """
 
 from __future__ import annotations
@@ -26,34 +26,34 @@ from wfsa.bitmask import apply_bitmask_
 from wfsa.compile_options import CompileOptions
 from wfsa.constraint import Constraint
 from wfsa.grammar.json_schema import SchemaOptions
-from wfsa.integrations.hosts import named
+from wfsa.integrations.hosts import name_and_version
 from wfsa.integrations.schemas import constraint_of
 from wfsa.integrations.serving import vocabulary_of
 from wfsa.integrations.text_masks import TextMasks, Tokens, digest
 
-HOST: Final = named("tensorrt-llm")
+HOST: Final = name_and_version("tensorrt-llm")
 _FITS: Final = "compile the constraint for Vocab.from_tokenizer(tokenizer, model_config=config) of this model"
-_REQUESTS: Final = 1 << 14  # whose prompts' ends are kept
+_REQUESTS: Final = 1 << 14  # whose prompt lengths are kept
 
 
 class LogitsProcessor:
-    """What TensorRT-LLM takes in ``SamplingParams(logits_processor=...)``; for any number of requests at once.
+    """A processor for ``SamplingParams(logits_processor=...)``; serves any number of requests at once.
 
     stop_ids: the tokens that end a text, in place of the vocabulary's (``Constraint.start``).
     """
 
     def __init__(self, constraint: Constraint, *, stop_ids: Iterable[int] | None = None) -> None:
         self._masks = TextMasks(constraint, HOST, _FITS, stop_ids=stop_ids)
-        self._prompts: OrderedDict[int, tuple[int, bytes]] = OrderedDict()  # of a request: length and digest
+        self._prompts: OrderedDict[int, tuple[int, bytes]] = OrderedDict()  # by request: length and digest
 
     def check(self) -> None:
-        """Raise what went wrong in a call, where the executor runs in this process."""
+        """Raises the first error of a call, if the executor runs in this process."""
         self._masks.check()
 
     def __call__(
         self, req_id: int, logits: Any, token_ids: list[list[int]], stream_ptr: int | None, client_id: int | None
     ) -> None:
-        """Mask float[..., V] with a row for each beam, in place; ``token_ids``: each beam's, prompt and all."""
+        """Masks float[..., V] `logits`, a row per beam, in place; ``token_ids``: of each beam, including the prompt."""
         rows = logits.view(-1, logits.shape[-1])
         beams = [np.array(tokens, np.int32) for tokens in token_ids]
         begin = self._prompt_length(req_id, beams[0])
@@ -62,7 +62,7 @@ class LogitsProcessor:
             apply_bitmask_(rows, words)
 
     def _prompt_length(self, request: int, row: Tokens) -> int:
-        """Numbers of requests come again, with another executor: then the prompt is another."""
+        """Returns the prompt's length; another executor may use a request number again, with another prompt."""
         length, prompt = self._prompts.get(request, (0, b""))
         if not prompt or digest(row[:length]) != prompt:
             length = len(row)
@@ -73,7 +73,7 @@ class LogitsProcessor:
 
 
 def _stream(pointer: int | None) -> Any:
-    """The CUDA stream that the logits are written in."""
+    """Returns a context in which operations use the CUDA stream of the logits."""
     if pointer is None:
         return nullcontext()
     import torch
@@ -89,10 +89,10 @@ def logits_processor(
     schema_options: SchemaOptions | None = None,
     options: CompileOptions | None = None,
 ) -> LogitsProcessor:
-    """What goes into ``SamplingParams(logits_processor=...)``.
+    """Returns a processor for ``SamplingParams(logits_processor=...)``.
 
     source: a dict, JSON text, a pydantic model, a dataclass, or any Constraint.
-    tokenizer: the model's, a fast one of transformers.
+    tokenizer: the model's fast tokenizer of transformers.
 
     Raises SchemaError, LimitError, VocabError (a constraint for another vocabulary, an unreadable tokenizer).
     """

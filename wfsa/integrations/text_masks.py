@@ -1,17 +1,16 @@
-"""Masks for programs that call a function with a row of tokens, the prompt's first, and want to know what comes next.
+"""Masks for programs that call a function with a row of tokens, the prompt's first.
 
-**Problem.** Such a program does not say where the prompt ends. One function may be called for several texts in turn
+**Problem.** Such a program does not report where the prompt ends. One function may be called for several texts in turn
 (a batch), and for tokens that are taken back again (drafts).
 
-**Method.** A row belongs to a text if it is one token longer than a row that was shown before, or is that row itself;
-anything else is the prompt of a new text. So what is kept for a row is where its prompt ends, under a digest of its
-tokens, and the state is found by the tokens behind that (:mod:`.prefix_states`). A program that can tell where the
-prompt ends says so, and nothing has to be found.
+**Method.** A row belongs to a text if it equals an earlier row or is one token longer; any other row is the prompt of a
+new text. The length of a row's prompt is stored under a digest of the row. The state is looked up by the tokens after
+the prompt (:mod:`.prefix_states`). A program that knows where the prompt ends passes its length instead.
 
-What this cannot tell: a prompt that is a row of an earlier text, or one token longer than one, goes on with that text;
-``reset()`` says that it does not.
+**Limit.** A prompt that equals a row of an earlier text, or is one token longer, is taken for a continuation of that
+text; ``reset()`` before it avoids this.
 
-**Cost.** Two digests of four bytes a token, beside what :mod:`.prefix_states` costs.
+**Cost.** Two digests of four bytes per token, in addition to the cost of :mod:`.prefix_states`.
 """
 
 from __future__ import annotations
@@ -36,14 +35,14 @@ Tokens = npt.NDArray[np.int32]
 Words = npt.NDArray[np.int32]
 
 _LOG = logging.getLogger("wfsa.integrations")
-_SHOWN: Final = 1 << 14  # rows whose prompt is known: those of the last steps, of all texts together
-_KEPT: Final = 1 << 10  # states
+_KNOWN_ROWS: Final = 1 << 14  # rows whose prompt length is stored: of the last steps, of all texts together
+_CACHED_STATES: Final = 1 << 10
 
 
 class TextMasks:
-    """Masks of texts under one constraint, each text by its tokens.
+    """Masks of texts under one constraint; a text is identified by its tokens.
 
-    host: who asks, with its version, for messages; fits: what to do where the vocabulary is not the model's.
+    host: the calling program with its version, for messages; fits: the remedy if the vocabulary is not the model's.
     stop_ids: the tokens that end a text, in place of the vocabulary's (``Constraint.start``).
     """
 
@@ -53,24 +52,24 @@ class TextMasks:
         self.start: State = constraint.start(stop_ids=self.stop_ids)
         self.size = constraint.vocab.size
         self.error: Exception | None = None
-        self._states = PrefixStates([self.start], _KEPT)
+        self._states = PrefixStates([self.start], _CACHED_STATES)
         self._prompts: OrderedDict[bytes, int] = OrderedDict()  # digest of a row: the length of its prompt
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Without what texts have left in it."""
-        return _made, (self.constraint, self.host, self.fits, self.stop_ids)
+        """Pickles the arguments only, not the states of texts."""
+        return _make, (self.constraint, self.host, self.fits, self.stop_ids)
 
     def reset(self) -> None:
-        """The next row is a prompt, whatever it is."""
+        """Makes the next row a prompt, whatever it is."""
         self.error = None
         self._prompts.clear()
         self._states.clear()
 
     def after(self, row: Tokens, width: int, prompt_length: int | None = None) -> Words:
-        """int32[ceil(V/32)]: what may follow a row of int32[n] tokens in a model with logits for `width` tokens.
+        """Returns int32[ceil(V/32)], the mask after a row of int32[n] tokens, for a model with `width` logits.
 
-        A text that has ended may only end again. Raises StateError where the model is narrower than the vocabulary, or
-        a token of the text is not allowed.
+        A text that has ended may only end again. Raises StateError if the model is narrower than the vocabulary, or a
+        token of the text is not allowed.
         """
         if width < self.size:
             raise StateError(
@@ -91,9 +90,9 @@ class TextMasks:
         return words
 
     def after_or_end(self, row: Tokens, width: int, prompt_length: int | None = None) -> Words:
-        """The same; where something goes wrong, only end tokens, since the program cannot be told by an exception.
+        """Like `after`, but returns the mask of the end tokens after an error, which the program cannot handle.
 
-        The first error is kept for :meth:`check`. Raises it where the model has no logits for any end token.
+        The first error is stored for :meth:`check`. It is raised if the model has no logits for an end token.
         """
         try:
             return self.after(row, width, prompt_length)
@@ -106,13 +105,13 @@ class TextMasks:
             return self.ends()[: words_for(width)]
 
     def check(self) -> None:
-        """Raise the first thing that has gone wrong since the last call of this."""
+        """Raises the first error since the last call of this method, if there is one."""
         error, self.error = self.error, None
         if error is not None:
             raise error
 
     def ends(self) -> Words:
-        """The tokens that end a text."""
+        """Returns the mask of the tokens that end a text."""
         words: Words = allocate_bitmask(1, self.size)[0]
         words[:] = 0
         for token in self.start.end_ids:
@@ -120,28 +119,29 @@ class TextMasks:
         return words
 
     def _prompt_length(self, row: Tokens) -> int:
-        this = digest(row)
-        known = self._prompts.get(this)
-        if known is None and len(row):
-            known = self._prompts.get(digest(row[:-1]))
-        found = len(row) if known is None else known
-        self._prompts[this] = found
-        self._prompts.move_to_end(this)
-        while len(self._prompts) > _SHOWN:
+        key = digest(row)
+        length = self._prompts.get(key)
+        if length is None and len(row):
+            length = self._prompts.get(digest(row[:-1]))
+        if length is None:
+            length = len(row)
+        self._prompts[key] = length
+        self._prompts.move_to_end(key)
+        while len(self._prompts) > _KNOWN_ROWS:
             self._prompts.popitem(last=False)
-        return found
+        return length
 
 
 def allowed(words: Words, width: int) -> npt.NDArray[np.bool_]:
-    """bool[width] of int32[W] words; False beyond them."""
+    """Returns bool[width] from int32[W] mask words; False beyond them."""
     bits = np.unpackbits(words.view(np.uint8), bitorder="little")[:width]
     return np.pad(bits.view(np.bool_), (0, width - len(bits)))
 
 
-def _made(constraint: Constraint, host: str, fits: str, stop_ids: list[int] | None) -> TextMasks:
+def _make(constraint: Constraint, host: str, fits: str, stop_ids: list[int] | None) -> TextMasks:
     return TextMasks(constraint, host, fits, stop_ids=stop_ids)
 
 
 def digest(row: Tokens) -> bytes:
-    """Sixteen bytes that stand for a row."""
+    """Returns 16 bytes that identify a row."""
     return blake2b(row.tobytes(), digest_size=16).digest()

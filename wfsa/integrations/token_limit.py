@@ -1,4 +1,4 @@
-"""How many tokens a server's request leaves its text, and masks that keep the text within them."""
+"""Budgets from a request's ``max_tokens``: masks that complete the text before the server cuts it off."""
 
 from __future__ import annotations
 
@@ -12,20 +12,23 @@ _LOG = logging.getLogger("wfsa")
 
 
 class TokenLimit:
-    """Of one request.  Without a limit there is no budget, nor where the text does not fit, as the log says."""
+    """The token limit of one request.
+
+    There is no budget before `set`, nor for a text that cannot fit; the log reports the latter.
+    """
 
     __slots__ = ("_end", "_fits")
 
     def __init__(self) -> None:
         self._end: int | None = None
-        self._fits: bool | None = None  # None: not asked yet
+        self._fits: bool | None = None  # None: not checked yet
 
     def set(self, left: int, state: State) -> None:
-        """So many tokens may come from here on, the end token among them."""
+        """Sets the number of tokens that may still follow `state`, including the end token."""
         self._end = left + state.n_commits
 
     def budget(self, state: State) -> int | None:
-        """What is left for the text where it stands."""
+        """Returns the number of tokens left at `state`, or None if there is no budget."""
         if self._end is None or state.is_finished():
             return None
         left = self._end - state.n_commits
@@ -35,12 +38,12 @@ class TokenLimit:
                 self._fits = needed <= left
                 if not self._fits:
                     _LOG.warning("max_tokens leaves %d tokens, and the text needs %d: it may be cut off", left, needed)
-            except StateError:  # it is not known how many it needs
+            except StateError:  # this constraint does not know how many tokens its texts need
                 self._fits = False
         return left if self._fits else None
 
     def validate(self, state: State, drafts: Sequence[int]) -> int:
-        """How many of these tokens, which are allowed, the text can take one after the other and still fit."""
+        """Returns how many of `drafts`, which are allowed in this order, leave a text that still fits."""
         if self.budget(state) is None:
             return len(drafts)
         probe = state.fork()
@@ -52,12 +55,11 @@ class TokenLimit:
         return len(drafts)
 
 
-def fill_within(
-    states: Sequence[State], budgets: list[int | None], fill: Callable[[list[int | None]], object]
-) -> None:
-    """Call `fill` with these budgets; with none for a state that was led past its masks, which needs more by now.
+def fill_within(states: Sequence[State], budgets: list[int | None], fill: Callable[[list[int | None]], object]) -> None:
+    """Calls `fill` with the budgets; if one is too small for its state, without a budget for each such state.
 
-    So is one behind a draft that its mask refuses: its row is not looked at.
+    A state needs more than its budget after tokens that its mask did not allow, for example refused drafts, whose rows
+    the server does not read.
     """
     try:
         fill(budgets)

@@ -3,23 +3,24 @@
     processor = wfsa.integrations.transformers.logits_processor(schema, tokenizer)
     model.generate(**inputs, logits_processor=[processor])
 
-**Problem.** ``generate`` calls a processor with rows of tokens, prompt and all, and with scores. It does not say where
-the prompt ends; it reorders and repeats rows (beams, ``num_return_sequences``), fills up rows that have ended with
-padding, and takes tokens back (assisted generation asks for every prefix of a draft, then again from a shorter one).
+**Problem.** ``generate`` calls a processor with rows of tokens, including the prompt, and scores. It does not report
+where the prompt ends. It reorders and repeats rows (beams, ``num_return_sequences``), pads rows that have ended, and
+takes tokens back: assisted generation calls for every prefix of a draft, then again from a shorter one.
 
-**Method.** A row's state is found by its tokens behind the prompt (:mod:`.prefix_states`), never by its number. The
-prompt is what stands in the first call. Later ones belong to the same generation as long as the rows begin with the
-same prompts and are at most one token longer than any before; anything else begins a new one. ``reset()`` says so
-where that cannot tell: a prompt that is the last one, with its answer or a part of it, and nothing else. Generations
-that take turns with one processor are refused where that shows. One call fills the masks of all rows; scores are
-copied, since hosts use theirs again.
+**Method.** A row's state is looked up by its tokens after the prompt (:mod:`.prefix_states`), never by its number. The
+rows of the first call are the prompts. A later call belongs to the same generation if its rows begin with the same
+prompts and are at most one token longer than any before; any other call begins a new generation. This rule fails for a
+prompt that is the last prompt with all or part of its answer and nothing else: call ``reset()`` before it. Generations
+that take turns with one processor are refused where this is visible. One call fills the masks of all rows. Scores are
+copied, since ``generate`` uses them again.
 
-**Rows that have ended** may only end again: their score stays finite, so that sampling has something to draw before
-the host puts padding there. So may **rows with a token that is not allowed**: a beam search with more beams than there
-are texts makes such rows, with a score of -inf. Others like these come from another processor or a forced token; the
-first one is told by a :class:`wfsa.DecodingWarning`, and where nothing else is left it is a StateError.
+**Rows that have ended** may only end again: the score of an end token stays finite, so that sampling can draw one
+before ``generate`` overwrites it with padding. The same holds for **rows with a token that is not allowed**. A beam
+search with more beams than there are texts produces such rows, with a score of -inf. Otherwise another processor or a
+forced token did: the first such row is reported by a :class:`wfsa.DecodingWarning`, or by a StateError if no other row
+is left.
 
-**Not done.** Continuous batching, which shows its processors one token a row: :mod:`.continuous_batching` is for that.
+**Not done.** Continuous batching, which passes one token per row to its processors: see :mod:`.continuous_batching`.
 """
 
 from __future__ import annotations
@@ -51,24 +52,24 @@ from wfsa.vocab.model_config import model_facts
 
 HOST: Final = f"transformers {transformers.__version__}"
 
-_KEPT_STEPS: Final = 8  # states of so many last steps are kept: drafts go back by a few tokens
-_KEPT_AT_LEAST: Final = 256
+_CACHED_STEPS: Final = 8  # the number of last steps whose states are cached: drafts go back by a few tokens
+_MIN_CACHED: Final = 256  # states
 
 
 class ConstraintLogitsProcessor(transformers.LogitsProcessor):  # type: ignore[misc]
-    """-inf at every token after which a row is no beginning of a text that its constraint allows.
+    """A processor that sets every token to -inf that a row's constraint does not allow.
 
-    constraints: one for all rows, or a list with one a prompt, None for a prompt that is free.
+    constraints: one for all rows, or a list with one per prompt, None for a prompt without a constraint.
     stop_ids: the tokens that end a text, in place of the vocabulary's (``Constraint.start``).
-    threads: how many compute the masks of a call.
-    max_new_tokens: what ``generate`` gets, too: texts are completed within it (``State.get_mask(budget=...)``). Raises
-        BudgetError where it is too small for any text. Without effect on constraints that do not know how many tokens
-        they need (``State.min_tokens``).
-    wrap_up: fewer than so many tokens before what is needed then, nothing begins that need not be there
+    threads: the number of threads that compute the masks of a call.
+    max_new_tokens: the value that ``generate`` gets: texts are completed within it (``State.get_mask(budget=...)``).
+        BudgetError is raised if it is too small for any text. Without effect on constraints that do not know how many
+        tokens their texts need (``State.min_tokens``).
+    wrap_up: with fewer than this many tokens left beyond what a text needs, nothing optional begins
         (``State.get_mask``).
 
-    Greedy search, sampling, beams, ``num_return_sequences``, assisted generation and prompt lookup, streaming, and
-    encoder-decoder models. May be used for any number of generations, one after the other.
+    Supports greedy search, sampling, beams, ``num_return_sequences``, assisted generation and prompt lookup, streaming,
+    and encoder-decoder models. May be used for any number of generations, one after the other.
     """
 
     supports_continuous_batching = False
@@ -84,7 +85,7 @@ class ConstraintLogitsProcessor(transformers.LogitsProcessor):  # type: ignore[m
     ) -> None:
         self.constraints = [constraints] if isinstance(constraints, Constraint) else list(constraints)
         if not self.constraints:
-            raise DecodingError(f"{HOST}: no constraints; give one for all rows, or one (or None) a prompt")
+            raise DecodingError(f"{HOST}: no constraints; give one for all rows, or one (or None) per prompt")
         stops = None if stop_ids is None else list(stop_ids)
         starts = [None if one is None else one.start(stop_ids=stops) for one in self.constraints]
         self.size = max((one.vocab.size for one in self.constraints if one is not None), default=1)
@@ -93,36 +94,39 @@ class ConstraintLogitsProcessor(transformers.LogitsProcessor):  # type: ignore[m
         self._budgets = [None if one is None else _budget(one, max_new_tokens) for one in starts]
         self.prompt_length = 0
         self._one_for_all = isinstance(constraints, Constraint)
-        self._states = PrefixStates(starts, _KEPT_AT_LEAST)
+        self._states = PrefixStates(starts, _MIN_CACHED)
         self._prompts: Any = None  # int64[rows, prompt_length]
         self._longest = 0  # columns of the longest call of this generation
-        self._before: tuple[Any, int] = None, 0  # both, of the generation before
+        self._before: tuple[Any, int] = None, 0  # prompts and columns of the previous generation
         self._masks = allocate_bitmask(0, self.size)
-        self._told = False
+        self._has_warned = False
 
     @property
     def end_ids(self) -> tuple[int, ...]:
-        """The tokens that end a text, of any of the constraints; ascending."""
+        """The tokens that end a text of any of the constraints, ascending."""
         return tuple(sorted({token for start in self._states.starts for token in ends_of(start)}))
 
     def start(self, prompt: int) -> State:
-        """The state before the first token of a prompt's text, not to be changed. StateError where it is free."""
-        found = self._states.starts[0 if self._one_for_all else prompt]
-        if found is None:
+        """Returns the state before the first token of a prompt's text, which the caller must not change.
+
+        Raises StateError for a prompt without a constraint.
+        """
+        state = self._states.starts[0 if self._one_for_all else prompt]
+        if state is None:
             raise StateError(f"prompt {prompt} has no constraint")
-        return found
+        return state
 
     def reset(self) -> None:
-        """The next call begins a new generation, whatever its rows are."""
+        """Makes the next call begin a new generation, whatever its rows are."""
         self._prompts, self._before = None, (None, 0)
-        self._told = False
+        self._has_warned = False
         self._states.clear()
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
-        """Scores float[rows, V], masked, in a copy; ``input_ids`` int64[rows, prompt and what was written].
+        """Returns a masked copy of float[rows, V] scores; ``input_ids`` int64[rows, n], prompts and texts.
 
-        Raises StateError where the model is narrower than the vocabulary, or no row is left that may go on;
-        DecodingError where the rows are no multiple of the constraints.
+        Raises StateError if the model is narrower than the vocabulary, or no row may go on; DecodingError if the number
+        of rows is not a multiple of the number of constraints.
         """
         if scores.shape[-1] < self.size:
             raise StateError(too_narrow(scores.shape[-1], self.size))
@@ -134,14 +138,14 @@ class ConstraintLogitsProcessor(transformers.LogitsProcessor):  # type: ignore[m
         states = {row: self._states.after(which[row], written[row]) for row in rows}
         refused = [row for row in rows if states[row] is None]
         if refused:
-            self._tell(refused, n_rows, written)
+            self._report_refused(refused, n_rows, written)
         masked = scores.clone(memory_format=torch.contiguous_format)
         if rows:
             mask_rows(masked, self._fill(n_rows, which, states, written.shape[1]), rows)
         return masked
 
     def _fill(self, n_rows: int, which: list[int], states: dict[int, State | None], n_written: int) -> Any:
-        """int32[rows, ceil(V/32)] with the masks of these rows, behind so many tokens of each."""
+        """Returns int32[rows, ceil(V/32)] with the masks of these rows, each after `n_written` tokens."""
         if len(self._masks) < n_rows:
             self._masks = allocate_bitmask(n_rows, self.size)
         masks = self._masks[:n_rows]
@@ -158,24 +162,24 @@ class ConstraintLogitsProcessor(transformers.LogitsProcessor):  # type: ignore[m
 
     def _begin_if_new(self, input_ids: Any) -> None:
         length = input_ids.shape[1]
-        if not _goes_on(self._prompts, self._longest, input_ids):
+        if not _belongs_to_generation(self._prompts, self._longest, input_ids):
             before, longest = self._before
-            if _goes_on(before, longest, input_ids) and length > before.shape[1]:
+            if _belongs_to_generation(before, longest, input_ids) and length > before.shape[1]:
                 raise DecodingError(
-                    f"{HOST}: two generations take turns with one processor, which cannot tell where their prompts "
-                    "end: an assistant with another tokenizer, or two threads. Give each thread its own processor, and "
-                    "take an assistant with the model's tokenizer; if one goes on from another's text, call reset()"
+                    f"{HOST}: two generations take turns with one processor, which cannot see where their prompts end: "
+                    "an assistant with another tokenizer, or two threads. Give each thread its own processor, and use "
+                    "an assistant with the model's tokenizer; if one goes on from another's text, call reset()"
                 )
-            this = self._prompts, self._longest
+            previous = self._prompts, self._longest
             self.reset()
-            self._before = this
+            self._before = previous
             self.prompt_length, self._longest = length, length
             self._prompts = input_ids.clone()
-            self._states.capacity = max(_KEPT_AT_LEAST, _KEPT_STEPS * len(input_ids))
+            self._states.capacity = max(_MIN_CACHED, _CACHED_STEPS * len(input_ids))
         self._longest = max(self._longest, length)
 
     def _constraint_of_rows(self, n_rows: int) -> list[int]:
-        """The constraint's number for each row: beams and returned sequences of a prompt stand side by side."""
+        """Returns the constraint's number for each row; beams and returned sequences of a prompt are adjacent."""
         if self._one_for_all:
             return [0] * n_rows
         each, rest = divmod(n_rows, len(self.constraints))
@@ -185,23 +189,23 @@ class ConstraintLogitsProcessor(transformers.LogitsProcessor):  # type: ignore[m
             )
         return [row // each for row in range(n_rows)]
 
-    def _tell(self, refused: list[int], n_rows: int, written: Any) -> None:
-        what = (
+    def _report_refused(self, refused: list[int], n_rows: int, written: Any) -> None:
+        message = (
             f"{HOST}: row {refused[0]} of {n_rows} has a token that its constraint does not allow (the last tokens are "
             f"{written[refused[0]][-8:].tolist()}). Another processor or a forced token chose it (min_new_tokens, "
             "forced_bos_token_id, suppress_tokens, ...)"
         )
         if len(refused) == n_rows:
-            raise StateError(f"{what}; leave that out, or put it behind this processor")
-        if not self._told:
-            self._told = True
+            raise StateError(f"{message}; remove it, or put it after this processor")
+        if not self._has_warned:
+            self._has_warned = True
             warnings.warn(
-                f"{what}, or there are more beams than texts: then its score is -inf", DecodingWarning, stacklevel=3
+                f"{message}, or there are more beams than texts: then its score is -inf", DecodingWarning, stacklevel=3
             )
 
 
 def _budget(start: State, max_new_tokens: int | None) -> int | None:
-    """The tokens that a text may have; None: no matter, or nothing says how many it needs."""
+    """Returns the tokens that a text may have, or None without a limit or where the text's need is not known."""
     if max_new_tokens is None:
         return None
     try:
@@ -212,8 +216,8 @@ def _budget(start: State, max_new_tokens: int | None) -> int | None:
     return max_new_tokens
 
 
-def _goes_on(prompts: Any, longest: int, input_ids: Any) -> bool:
-    """Are these rows of the generation that began with int64[rows, n] prompts, and has reached so many columns?"""
+def _belongs_to_generation(prompts: Any, longest: int, input_ids: Any) -> bool:
+    """Whether these rows belong to the generation with int64[rows, n] prompts that has reached `longest` columns."""
     if prompts is None or len(prompts) != len(input_ids):
         return False
     n, length = prompts.shape[1], input_ids.shape[1]
@@ -230,12 +234,12 @@ def too_narrow(width: int, size: int) -> str:
 
 
 def ends_of(start: State | None) -> tuple[int, ...]:
-    """The tokens that end a text."""
+    """Returns the tokens that end a text; none without a constraint."""
     return () if start is None else start.end_ids
 
 
 def only(mask: Any, tokens: Iterable[int]) -> None:
-    """Set int32[W] to these tokens and no others."""
+    """Sets int32[W] to exactly these tokens."""
     words = mask.view(np.uint32)
     words[:] = 0
     for token in tokens:
@@ -243,7 +247,7 @@ def only(mask: Any, tokens: Iterable[int]) -> None:
 
 
 def mask_rows(scores: Any, masks: Any, rows: list[int]) -> None:
-    """-inf in these rows of float[B, V] where int32[B, W] has a 0, and beyond, in place, on any device."""
+    """Sets float[B, V] scores to -inf in place, in `rows`, where int32[B, W] masks have a 0 or no bit; any device."""
     if scores.device.type in ("cpu", "cuda"):
         apply_bitmask_(scores.detach(), masks, rows=rows)
         return
@@ -258,18 +262,18 @@ _VOCABS: WeakKeyDictionary[Any, tuple[Any, Vocab]] = WeakKeyDictionary()
 
 
 def vocab_of(tokenizer: Any, model: Any = None) -> Vocab:
-    """The tokenizer's vocabulary, made once for it; with a model, its end tokens are those that ``generate`` stops at,
-    and its size is the width of the logits.
+    """Returns the tokenizer's vocabulary, made once for it.
 
-    Raises VocabError as :meth:`wfsa.Vocab.from_tokenizer` does.
+    With a model, its end tokens are those that ``generate`` stops at, and its size is the width of the logits. Raises
+    VocabError as :meth:`wfsa.Vocab.from_tokenizer` does.
     """
     facts = None if model is None else model_facts(model)
-    about = len(tokenizer), getattr(tokenizer, "eos_token_id", None), facts
-    kept = _VOCABS.get(tokenizer)
-    if kept is None or kept[0] != about:
-        kept = about, Vocab.from_tokenizer(tokenizer, model_config=model)
-        _VOCABS[tokenizer] = kept
-    return kept[1]
+    key = len(tokenizer), getattr(tokenizer, "eos_token_id", None), facts
+    entry = _VOCABS.get(tokenizer)
+    if entry is None or entry[0] != key:
+        entry = key, Vocab.from_tokenizer(tokenizer, model_config=model)
+        _VOCABS[tokenizer] = entry
+    return entry[1]
 
 
 def logits_processor(
@@ -284,17 +288,18 @@ def logits_processor(
     schema_options: SchemaOptions | None = None,
     options: CompileOptions | None = None,
 ) -> ConstraintLogitsProcessor:
-    """What goes into ``generate(logits_processor=[...])``.
+    """Returns a processor for ``generate(logits_processor=[...])``.
 
-    source: what every row is to be: a dict, JSON text, a pydantic model, a dataclass, or any Constraint; a list has one
-        of these a prompt, None for one that is free.
-    tokenizer: the model's, a fast one.
-    model: if it is given, the end tokens are those of its generation configuration, at which ``generate`` stops, else
-        the tokenizer's; and tokens that it has no logits for are left out.
-    max_new_tokens: what ``generate`` gets, too; then every text is completed within it.
-    wrap_up: fewer than so many tokens before what is needed then, nothing begins that need not be there.
+    source: a dict, JSON text, a pydantic model, a dataclass, or any Constraint, for every row; or a list with one of
+        these per prompt, None for a prompt without a constraint.
+    tokenizer: the model's fast tokenizer.
+    model: if given, the end tokens are those of its generation configuration, at which ``generate`` stops, instead of
+        the tokenizer's, and tokens without logits in the model are left out.
+    max_new_tokens: the value that ``generate`` gets; every text is then completed within it.
+    wrap_up: with fewer than this many tokens left beyond what a text needs, nothing optional begins.
+    stop_ids, threads: as in :class:`ConstraintLogitsProcessor`.
 
-    Raises SchemaError, LimitError, BudgetError (no text is so short), VocabError (a constraint for another vocabulary,
+    Raises SchemaError, LimitError, BudgetError (every text is longer), VocabError (a constraint for another vocabulary,
     an unreadable tokenizer).
     """
     vocab = vocab_of(tokenizer, model)
@@ -302,11 +307,11 @@ def logits_processor(
     def compiled(one: Any) -> Constraint:
         return constraint_of(one, vocab, HOST, schema_options, options)
 
-    made: Any
+    constraints: Any
     if isinstance(source, (list, tuple)):
-        made = [None if one is None else compiled(one) for one in source]
+        constraints = [None if one is None else compiled(one) for one in source]
     else:
-        made = compiled(source)
+        constraints = compiled(source)
     return ConstraintLogitsProcessor(
-        made, stop_ids=stop_ids, threads=threads, max_new_tokens=max_new_tokens, wrap_up=wrap_up
+        constraints, stop_ids=stop_ids, threads=threads, max_new_tokens=max_new_tokens, wrap_up=wrap_up
     )

@@ -1,25 +1,25 @@
 """vLLM: constraints of wfsa as a backend of its structured outputs.
 
-Installed beside vLLM, the package is found by its entry point (``vllm.general_plugins``); `register` then runs in every
-process of vLLM.  It is switched on by either of
+vLLM finds wfsa by its entry point (``vllm.general_plugins``), if both are installed, and runs `register` in each of its
+processes.  Either of these commands switches wfsa on
 
     vllm serve MODEL --structured-outputs-config.backend wfsa
     WFSA_VLLM=1 vllm serve MODEL                                  with the backend left at "auto"
 
 and offline by ``wfsa.integrations.vllm.register()`` before ``LLM(structured_outputs_config={"backend": "wfsa"})``.
 
-vLLM has no registry of backends, so these things of it are wrapped, by name and checked before:
+vLLM has no registry of backends, so `register` checks that these exist, and wraps them:
 
     StructuredOutputsConfig.backend                  takes the name "wfsa"
     InputProcessor                                   reads the settings where requests come in
-    SamplingParams._validate_structured_outputs      the request is read there: a mistake is a 400
+    SamplingParams._validate_structured_outputs      reads the request, so that a mistake is a 400
     StructuredOutputManager                          makes the backend, before the first request
-    StructuredOutputManager.grammar_init             takes requests that were read by another front end
-    StructuredOutputManager.grammar_bitmask          tells each text how many tokens its request has left
+    StructuredOutputManager.grammar_init             takes requests that another front end has read
+    StructuredOutputManager.grammar_bitmask          gives each text the number of tokens that its request has left
     StructuredOutputManager._async_submit_fill_bitmask, fill_bitmask_parallel_*   one call fills the masks of a step
 
 ``additional_config={"wfsa": {...}}`` of vLLM holds settings: fields of :class:`wfsa.integrations.serving.Settings`.
-Tried with vLLM 0.32.0 (CPU); written for 0.32 and 0.33.
+Tested with vLLM 0.32.0 (CPU); written for 0.32 and 0.33.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _WRAPPED = "__wfsa_original__"
 
 
 def register() -> None:
-    """Make vLLM know the backend; what the entry point runs.  Twice is as once.
+    """Registers the backend with vLLM; the entry point runs this.  Repeated calls have no effect.
 
-    Raises ImportError where this vLLM is not one that is known here, with its version and the remedy.
+    Raises ImportError for a vLLM of another version, with its version and the remedy.
     """
     import vllm
     from vllm.config import structured_outputs as config
@@ -52,12 +52,12 @@ def register() -> None:
     from vllm.v1.engine.input_processor import InputProcessor
     from vllm.v1.structured_output import StructuredOutputManager
 
-    wanted: list[tuple[Any, str]] = [
+    required: list[tuple[Any, str]] = [
         (config, "StructuredOutputsConfig"), (SamplingParams, "_validate_structured_outputs"),
         (StructuredOutputManager, "grammar_init"), (StructuredOutputManager, "grammar_bitmask"),
         (StructuredOutputManager, "_async_submit_fill_bitmask"), (StructuredOutputManager, "_fill_bitmasks"),
     ]  # fmt: skip
-    for holder, name in wanted:
+    for holder, name in required:
         if not hasattr(holder, name):
             where = getattr(holder, "__qualname__", getattr(holder, "__name__", "vllm"))
             raise ImportError(
@@ -87,7 +87,7 @@ def _wrap(holder: Any, name: str, around: Any) -> None:
 
 
 def _name_backend(config: Any) -> None:
-    """Let the configuration take the name "wfsa"."""
+    """Makes vLLM's configuration accept the name "wfsa"."""
     from pydantic.dataclasses import rebuild_dataclass
 
     names = get_args(config.StructuredOutputsBackend)
@@ -108,14 +108,14 @@ def _is_on(structured_outputs_config: Any) -> bool:
 
 
 class _Reader:
-    """Reads requests where they come in, and keeps what was read."""
+    """Reads requests as they arrive, and caches the results."""
 
     def __init__(self, settings: Settings) -> None:
         self.of_bytes = Constraints(Vocab([bytes([byte]) for byte in range(256)]), settings, read_only=True)
         self.of_tokens: Constraints | None = None
 
     def read(self, kind: str, text: str, tokenizer: Any) -> None:
-        """Raises what compiling raises.  A structural tag may name tokens, so it is read over those there are."""
+        """Raises the errors of compiling.  A structural tag may name tokens, so it is read over the model's."""
         if kind != "structural_tag":
             self.of_bytes.of(kind, text)
             return
@@ -129,12 +129,12 @@ _readers: dict[int, tuple[Any, _Reader]] = {}
 
 
 def _reader_of(structured_outputs_config: Any, settings: Settings | None = None) -> _Reader:
-    """That of a configuration, kept with it; `settings` makes a new one."""
-    known = _readers.get(id(structured_outputs_config))
-    if known is None or known[0] is not structured_outputs_config or settings is not None:
-        known = structured_outputs_config, _Reader(settings or Settings())
-        _readers[id(structured_outputs_config)] = known
-    return known[1]
+    """Returns the reader of a configuration, cached with it; `settings` makes a new one."""
+    entry = _readers.get(id(structured_outputs_config))
+    if entry is None or entry[0] is not structured_outputs_config or settings is not None:
+        entry = structured_outputs_config, _Reader(settings or Settings())
+        _readers[id(structured_outputs_config)] = entry
+    return entry[1]
 
 
 def _make_input_processor(original: Any, self: Any, vllm_config: Any, *more: Any, **keywords: Any) -> None:
@@ -147,24 +147,24 @@ def _validate(
     original: Any, self: Any, model_config: Any, structured_outputs_config: Any, tokenizer: Any, *more: Any,
     **keywords: Any,
 ) -> None:  # fmt: skip
-    """Read a request where it comes in; what is wrong about it is told as vLLM tells it, and a server answers 400."""
-    asked = self.structured_outputs
-    if asked is None or structured_outputs_config is None or not _is_on(structured_outputs_config):
+    """Reads a request as it arrives; an error is raised as vLLM's own, and a server answers 400."""
+    params = self.structured_outputs
+    if params is None or structured_outputs_config is None or not _is_on(structured_outputs_config):
         original(self, model_config, structured_outputs_config, tokenizer, *more, **keywords)
         return
-    if tokenizer is None or model_config.is_diffusion or asked.json_object is False:
+    if tokenizer is None or model_config.is_diffusion or params.json_object is False:
         original(self, model_config, structured_outputs_config, tokenizer, *more, **keywords)  # which refuses these
     from vllm import exceptions
     from vllm.v1.structured_output.request import get_structured_output_key
 
-    kind, text = get_structured_output_key(asked)
+    kind, text = get_structured_output_key(params)
     try:
         _reader_of(structured_outputs_config).read(KINDS[kind.name], text, tokenizer)
     except WfsaError as error:
         raise getattr(exceptions, "VLLMValidationError", ValueError)(f"wfsa: {error}") from None
     if kind.name == "JSON":
-        asked.json = text  # an object goes through pickle, whose depth is bounded, on its way to the workers
-    asked._backend, asked._backend_was_auto = _NAME, structured_outputs_config.backend == "auto"
+        params.json = text  # an object goes through pickle, whose depth is bounded, on its way to the workers
+    params._backend, params._backend_was_auto = _NAME, structured_outputs_config.backend == "auto"
 
 
 def _make_manager(original: Any, self: Any, vllm_config: Any) -> None:
@@ -186,7 +186,7 @@ def _make_manager(original: Any, self: Any, vllm_config: Any) -> None:
 
 def _grammar_init(original: Any, self: Any, request: Any) -> None:
     if request.structured_output_request is not None and _is_on(self.vllm_config.structured_outputs_config):
-        request.sampling_params.structured_outputs._backend = _NAME  # a front end that is not Python's sets another
+        request.sampling_params.structured_outputs._backend = _NAME  # a front end that is not in Python sets another
     original(self, request)
 
 
@@ -198,16 +198,16 @@ def _grammar_bitmask(
     if isinstance(self.backend, WfsaBackend):
         longest = self.vllm_config.model_config.max_model_len
         for request in map(requests.__getitem__, ids):
-            asked = request.structured_output_request
+            output = request.structured_output_request
             left = min(request.max_tokens - request.num_output_tokens, longest - request.num_tokens)
-            if asked.reasoning_ended is False:  # the text may begin behind any of the drafts
+            if output.reasoning_ended is False:  # the text may begin after any of the drafts
                 left -= len(drafts.get(request.request_id, ()))
-            self.backend.limit(asked.grammar, left)
+            self.backend.limit(output.grammar, left)
     return original(self, requests, ids, drafts)
 
 
 def _submit(original: Any, self: Any, batch: Sequence[tuple[Any, ...]]) -> Future[None]:
-    """Fill the rows of a step at once, without a thread of Python's."""
+    """Fills the rows of a step in one call, without a Python thread."""
     from wfsa.integrations.vllm_backend import WfsaBackend
 
     if not isinstance(self.backend, WfsaBackend):

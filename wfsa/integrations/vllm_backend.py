@@ -1,4 +1,4 @@
-"""The backend that vLLM asks: subclasses of its own, so that this module needs vLLM; :mod:`.vllm` puts it in place."""
+"""The backend of vLLM's structured outputs: subclasses of its classes, so importing it needs vLLM (:mod:`.vllm`)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOG = logging.getLogger("wfsa.vllm")
 
 
 class WfsaGrammar(StructuredOutputGrammar):  # type: ignore[misc]
-    """One request's text; called by one thread at a time."""
+    """The text of one request. One thread at a time calls it."""
 
     def __init__(self, backend: WfsaBackend, state: State) -> None:
         self.backend, self.state = backend, state
@@ -31,7 +31,7 @@ class WfsaGrammar(StructuredOutputGrammar):  # type: ignore[misc]
     def accept_tokens(self, request_id: str, tokens: list[int]) -> bool:
         for token in tokens:
             if self.state.is_finished():
-                return True  # what follows the end is not looked at
+                return True  # tokens after the end are ignored
             if not self.backend.is_token(token) or not self.state.commit(token):
                 why = self.backend.why(self.state, token)
                 LOG.error("request %s: token %d is refused: %s", request_id, token, why)
@@ -41,8 +41,8 @@ class WfsaGrammar(StructuredOutputGrammar):  # type: ignore[misc]
     def validate_tokens(self, tokens: list[int]) -> list[int]:
         if self.state.is_finished():
             return []
-        known = next((k for k, token in enumerate(tokens) if not self.backend.is_token(token)), len(tokens))
-        valid = tokens[: self.state.validate(tokens[:known])]
+        n_tokens = next((k for k, token in enumerate(tokens) if not self.backend.is_token(token)), len(tokens))
+        valid = tokens[: self.state.validate(tokens[:n_tokens])]
         return valid[: self.limit.validate(self.state, valid)]
 
     def rollback(self, num_tokens: int) -> None:
@@ -60,7 +60,7 @@ class WfsaGrammar(StructuredOutputGrammar):  # type: ignore[misc]
 
 @dataclass
 class WfsaBackend(StructuredOutputBackend):  # type: ignore[misc]
-    """Compiles requests and fills masks, for one engine."""
+    """Compiles the requests of one engine and fills their masks."""
 
     def __post_init__(self) -> None:
         self.settings = settings_of(self.vllm_config)
@@ -88,21 +88,22 @@ class WfsaBackend(StructuredOutputBackend):  # type: ignore[misc]
         return state.explain(token) if self.is_token(token) else f"the vocabulary has {self.vocab.n_tokens} tokens"
 
     def rows_of(self, bitmask: torch.Tensor) -> npt.NDArray[np.int32]:
-        """The same memory for NumPy, kept: to make the view costs more than a mask."""
-        known = self._rows
-        if known is None or known[0] != bitmask.data_ptr() or known[1].shape != tuple(bitmask.shape):
-            known = self._rows = bitmask.data_ptr(), bitmask.numpy()
-        return known[1]
+        """Returns a NumPy view of a bitmask, cached because making the view costs more than a mask."""
+        view = self._rows
+        if view is None or view[0] != bitmask.data_ptr() or view[1].shape != tuple(bitmask.shape):
+            view = self._rows = bitmask.data_ptr(), bitmask.numpy()
+        return view[1]
 
     def limit(self, grammar: Any, left: int) -> None:
-        """How many tokens of its request a text has left, the end token among them."""
+        """Sets how many tokens of its request a text has left, including the end token."""
         if isinstance(grammar, WfsaGrammar) and self.settings.within_max_tokens:
             grammar.limit.set(left, grammar.state)
 
     def fill(self, bitmask: torch.Tensor, batch: Sequence[tuple[Any, ...]]) -> None:
-        """Fill the rows of (grammar, row, whether it is constrained, tokens to mask while it is not), all at once.
+        """Fills the rows of a step in one call.
 
-        vLLM 0.33 gives the last part: tokens that would end the reasoning, and with which the text cannot begin.
+        batch: tuples of a grammar, its row, whether its mask applies now, and the tokens to mask if not. vLLM 0.33 adds
+        the last part: tokens that would end the reasoning, and with which the text cannot begin.
         """
         rows = self.rows_of(bitmask)
         constrained = []

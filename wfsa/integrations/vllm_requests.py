@@ -1,4 +1,4 @@
-"""What vLLM calls the kinds of requests, and the settings of an engine of its; needs no vLLM."""
+"""vLLM's names of the kinds of requests, and the settings of its engines; importing this needs no vLLM."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KINDS = {
 
 
 def settings_of(vllm_config: Any) -> Settings:
-    """The settings of an engine."""
-    given = getattr(vllm_config, "additional_config", None) or {}
-    given = given.get("wfsa", {}) if isinstance(given, dict) else {}
-    return Settings.of(given, "additional_config['wfsa']")
+    """Returns wfsa's settings of a vLLM engine."""
+    config = getattr(vllm_config, "additional_config", None) or {}
+    settings = config.get("wfsa", {}) if isinstance(config, dict) else {}
+    return Settings.of(settings, "additional_config['wfsa']")
