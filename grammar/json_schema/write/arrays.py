@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ..counting.few_values import listed_values, longest
-from ..counting.item_pools import ItemPools, lacking, not_known, short_parts
-from ..counting.scarce_items import MAX_KINDS, ScarceItems
+from ..counting.pools import MAX_KINDS, CountedPools, ListedPools, Pools, lacking, not_known, short_parts
 from ..domains.arrays import Distinct
 from ..domains.handles import Handle
 from ..domains.shape import Shape
@@ -85,9 +84,9 @@ class Arrays:
         path, lhs = self._shape.path, self._place.in_advance
         return self._context.out.array(tuple(prefix), rest, low, high, path, lhs, must_differ)
 
-    def _scarce(self, short: list[Handle]) -> ScarceItems | ItemPools:
+    def _scarce(self, short: list[Handle]) -> Pools:
         """Return the values that items can run out of: listed if those of the `short` parts are few, else in pools."""
-        listed = ScarceItems(self._context.read, self._shape)
+        listed = ListedPools(self._context.read, self._shape)
         if all(listed.others(part) is None for part in short):
             return listed
-        return ItemPools(self._context.read, self._shape, self._context.counts)
+        return CountedPools(self._context.read, self._shape, self._context.counts)

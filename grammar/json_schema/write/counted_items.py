@@ -7,9 +7,8 @@ The rules go along states, made by :meth:`.Productions.array_with_state`:
 Where the values are few and may not repeat, they are the items' kinds, and `used` has a bit for each of them; -1 says
 that one has repeated, where that is wanted.  Elsewhere an item's kinds are those `contains` that it meets, and its
 schema is cut into one for each set of them; `used` is -2 after the first item that repeats, where that is wanted, which
-the runtime compares.  Values that an array of different items can run out of are set apart then, in groups
-(:mod:`..counting.scarce_items`) or pools (:mod:`..counting.item_pools`), and `used` is how many of each have been
-written.
+the runtime compares.  Values that an array of different items can run out of are set apart then, in pools
+(:mod:`..counting.pools`), and `used` is how many of each have been written.
 """
 
 from __future__ import annotations
@@ -19,8 +18,7 @@ from typing import Any
 
 from wfsa.errors import LimitError
 
-from ..counting.item_pools import ItemPools
-from ..counting.scarce_items import MAX_KINDS, ScarceItems, kinds_of
+from ..counting.pools import MAX_KINDS, Pools, kinds_of
 from ..domains.arrays import Distinct
 from ..domains.handles import Handle
 from ..domains.shape import Shape
@@ -46,7 +44,7 @@ class CountedItems:
 
     def __init__(
         self, context: LoweringContext, place: Place, shape: Shape, values: list[Any] | None, high: int | None,
-        must_differ: Distinct, scarce: ScarceItems | ItemPools | None = None,
+        must_differ: Distinct, scarce: Pools | None = None,
     ) -> None:  # fmt: skip
         self._context = context
         self._place = place
