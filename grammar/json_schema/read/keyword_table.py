@@ -93,7 +93,7 @@ class Keyword:
 
 _ONE, _LIST, _MAP = Holds.ONE, Holds.LIST, Holds.MAP
 _EACH = Applies.CHILDREN
-_number = partial(Keyword, speaks_of="number")
+_number = partial(Keyword, speaks_of="number", judge=verdicts.number)
 _string = partial(Keyword, speaks_of="string")
 _array = partial(Keyword, speaks_of="array")
 _object = partial(Keyword, speaks_of="object")
@@ -123,16 +123,18 @@ ROWS = (
     Keyword("then", SINCE_7, holds=_ONE, applies=Applies.CONDITION, reads_if=lambda schema: "if" in schema),
     Keyword("else", SINCE_7, holds=_ONE, applies=Applies.CONDITION, reads_if=lambda schema: "if" in schema),
 
-    _number("minimum", reader=read.minimum, reads_with=("exclusiveMinimum",), judge=verdicts.number,
+    _number("minimum", reader=read.bound("minimum", "low", "exclusiveMinimum"), reads_with=("exclusiveMinimum",),
             phrase=words.bound_text("at least", "above", "exclusiveMinimum")),
-    _number("maximum", reader=read.maximum, reads_with=("exclusiveMaximum",), judge=verdicts.number,
+    _number("maximum", reader=read.bound("maximum", "high", "exclusiveMaximum"), reads_with=("exclusiveMaximum",),
             phrase=words.bound_text("at most", "below", "exclusiveMaximum")),
-    _number("multipleOf", reader=read.multiple_of, judge=verdicts.number, phrase="a multiple of {}"),
-    _number("exclusiveMinimum", reader=read.exclusive_minimum, judge=verdicts.number, phrase="above {}"),
-    _number("exclusiveMaximum", reader=read.exclusive_maximum, judge=verdicts.number, phrase="below {}"),
+    _number("multipleOf", reader=read.multiple_of, phrase="a multiple of {}"),
+    _number("exclusiveMinimum", reader=read.bound("exclusiveMinimum", "low"), phrase="above {}"),
+    _number("exclusiveMaximum", reader=read.bound("exclusiveMaximum", "high"), phrase="below {}"),
 
-    _string("minLength", reader=read.min_length, phrase=words.count_text("at least", "character", "characters")),
-    _string("maxLength", reader=read.max_length, phrase=words.count_text("at most", "character", "characters")),
+    _string("minLength", reader=read.length("minLength", "min_length"),
+            phrase=words.count_text("at least", "character", "characters")),
+    _string("maxLength", reader=read.length("maxLength", "max_length"),
+            phrase=words.count_text("at most", "character", "characters")),
     _string("pattern", reader=read.pattern, judge=verdicts.text, phrase=words.pattern_text),
     _string("format", reader=read.format_, judge=verdicts.format_, phrase=words.format_text),
     # Only draft 7 lets a validator assert what a string holds.
@@ -147,8 +149,10 @@ ROWS = (
            reads_if=lambda schema: isinstance(schema.get("items"), list)),
     _array("unevaluatedItems", SINCE_2019, holds=_ONE, applies=_EACH, reader=read.one_schema("unevaluatedItems"),
            rest_of=("prefixItems",), is_last=True, phrase=_ITEMS),
-    _array("minItems", reader=read.min_items, phrase=words.count_text("at least", "item", "items")),
-    _array("maxItems", reader=read.max_items, phrase=words.count_text("at most", "item", "items")),
+    _array("minItems", reader=read.count("minItems", "min_items"),
+           phrase=words.count_text("at least", "item", "items")),
+    _array("maxItems", reader=read.count("maxItems", "max_items"),
+           phrase=words.count_text("at most", "item", "items")),
     _array("uniqueItems", reader=read.unique_items, judge=verdicts.unique_items, phrase="no item twice"),
     _array("contains", SINCE_6, holds=_ONE, applies=Applies.SOME, reader=read.contains,
            reads_with=("minContains", "maxContains"), phrase=words.contains_text),
@@ -167,9 +171,9 @@ ROWS = (
             phrase="what properties of such names have to fit"),
     _object("propertyNames", SINCE_6, holds=_ONE, applies=Applies.NAMES, reader=read.property_names,
             judge=verdicts.text, phrase="what the names have to fit"),
-    _object("minProperties", reader=read.min_properties, judge=verdicts.counted_names,
+    _object("minProperties", reader=read.count("minProperties", "min_properties"), judge=verdicts.counted_names,
             phrase=words.count_text("at least", "property", "properties")),
-    _object("maxProperties", reader=read.max_properties, judge=verdicts.counted_names,
+    _object("maxProperties", reader=read.count("maxProperties", "max_properties"), judge=verdicts.counted_names,
             phrase=words.count_text("at most", "property", "properties")),
     _object("dependencies", holds=_MAP, applies=Applies.ALL, reader=read.dependencies("dependencies"),
             judge=verdicts.names, phrase="which names ask for more"),

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 from wfsa.errors import GrammarError, LimitError, SchemaError
 
@@ -95,6 +95,11 @@ def _count(shape: ShapeBuilder, keyword: str, value: Any) -> int:
     if number is not None and 0 <= number < 1 << 62 and number == int(number):
         return int(number)
     fail(shape, keyword, f"{keyword} must be a whole number that is not negative, not {shown(value)}")
+
+
+def count(keyword: str, field: str) -> Reader:
+    """A reader for a bound of a number of items or members, which is a field of `ShapeBuilder`."""
+    return lambda found, shape, value, schema: setattr(shape, field, _count(shape, keyword, value))
 
 
 # ---- any type ----------------------------------------------------------------------------------------------------
@@ -195,26 +200,17 @@ def identifier(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, 
 # ---- numbers -----------------------------------------------------------------------------------------------------
 
 
-def minimum(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
-    is_open = found.draft <= 4 and schema.get("exclusiveMinimum") is True
-    shape.numbers = shape.numbers.meet(Numbers(low=_number(shape, "minimum", value), low_open=is_open))
+def bound(keyword: str, side: Literal["low", "high"], opens: str | None = None) -> Reader:
+    """A reader for ``minimum`` or ``maximum``, which draft 4 opens with `opens`; without `opens` for an open bound."""
 
+    def read(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
+        if opens is None and isinstance(value, bool) and found.draft <= 4:
+            return  # read with the bound that it opens
+        is_open = opens is None or (found.draft <= 4 and schema.get(opens) is True)
+        bounds: dict[str, Any] = {side: _number(shape, keyword, value), side + "_open": is_open}
+        shape.numbers = shape.numbers.meet(Numbers(**bounds))
 
-def maximum(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
-    is_open = found.draft <= 4 and schema.get("exclusiveMaximum") is True
-    shape.numbers = shape.numbers.meet(Numbers(high=_number(shape, "maximum", value), high_open=is_open))
-
-
-def exclusive_minimum(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
-    if isinstance(value, bool) and found.draft <= 4:
-        return  # read with `minimum`
-    shape.numbers = shape.numbers.meet(Numbers(low=_number(shape, "exclusiveMinimum", value), low_open=True))
-
-
-def exclusive_maximum(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
-    if isinstance(value, bool) and found.draft <= 4:
-        return
-    shape.numbers = shape.numbers.meet(Numbers(high=_number(shape, "exclusiveMaximum", value), high_open=True))
+    return read
 
 
 def multiple_of(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
@@ -227,12 +223,14 @@ def multiple_of(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str,
 # ---- strings -----------------------------------------------------------------------------------------------------
 
 
-def min_length(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
-    shape.strings = shape.strings.meet(Strings(min_length=_count(shape, "minLength", value)))
+def length(keyword: str, field: Literal["min_length", "max_length"]) -> Reader:
+    """A reader for a bound of a length."""
 
+    def read(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
+        bounds: dict[str, Any] = {field: _count(shape, keyword, value)}
+        shape.strings = shape.strings.meet(Strings(**bounds))
 
-def max_length(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
-    shape.strings = shape.strings.meet(Strings(max_length=_count(shape, "maxLength", value)))
+    return read
 
 
 def pattern(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
@@ -264,7 +262,7 @@ def content_media_type(found: Found, shape: ShapeBuilder, value: Any, schema: di
 # ---- arrays ------------------------------------------------------------------------------------------------------
 
 
-def _handle(shape: ShapeBuilder, keyword: str, value: Any, path: str) -> Handle:
+def _handle(value: Any, path: str) -> Handle:
     if not isinstance(value, (dict, bool)):
         raise SchemaError(f"a schema must be an object or a boolean, not {shown(value)} at {path}")
     return value, path
@@ -272,17 +270,16 @@ def _handle(shape: ShapeBuilder, keyword: str, value: Any, path: str) -> Handle:
 
 def _tuple_items(shape: ShapeBuilder, keyword: str, value: list[Any]) -> None:
     path = f"{shape.path}.{keyword}"
-    shape.prefix = tuple(_handle(shape, keyword, v, f"{path}[{i}]") for i, v in enumerate(value))
+    shape.prefix = tuple(_handle(v, f"{path}[{i}]") for i, v in enumerate(value))
 
 
 def items(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
     if isinstance(value, list):  # the form of the drafts up to 2019-09
         _tuple_items(shape, "items", value)
         if "additionalItems" in schema:
-            rest = schema["additionalItems"]
-            shape.rest = _handle(shape, "additionalItems", rest, shape.path + ".additionalItems")
+            shape.rest = _handle(schema["additionalItems"], shape.path + ".additionalItems")
     else:
-        shape.rest = _handle(shape, "items", value, shape.path + ".items")
+        shape.rest = _handle(value, shape.path + ".items")
 
 
 def prefix_items(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
@@ -291,16 +288,8 @@ def prefix_items(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str
     _tuple_items(shape, "prefixItems", value)
 
 
-def min_items(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
-    shape.min_items = _count(shape, "minItems", value)
-
-
-def max_items(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
-    shape.max_items = _count(shape, "maxItems", value)
-
-
 def contains(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
-    handle = _handle(shape, "contains", value, shape.path + ".contains")
+    handle = _handle(value, shape.path + ".contains")
     low, high = 1, None
     if found.draft >= 2019:
         if "minContains" in schema:
@@ -339,11 +328,11 @@ def properties(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, 
 
 def additional_properties(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
     if value is not True:
-        shape.additional = _handle(shape, "additionalProperties", value, shape.path + ".additionalProperties")
+        shape.additional = _handle(value, shape.path + ".additionalProperties")
 
 
 def required(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
-    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+    if not _are_names(value):
         fail(shape, "required", f"required must be a list of names, not {shown(value)}")
     shape.required = tuple(dict.fromkeys(value))
 
@@ -362,24 +351,16 @@ def pattern_properties(found: Found, shape: ShapeBuilder, value: Any, schema: di
             found.widenings.add(shape.path, "patternProperties", err)
             found.lost_pattern = shape.loose = True
             continue
-        handle = _handle(shape, "patternProperties", child, base + segment(pattern))
+        handle = _handle(child, base + segment(pattern))
         universals.append((KeyClass(pattern=pattern), handle))
     shape.universals = (*shape.universals, *universals)
 
 
 def property_names(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
-    handle = _handle(shape, "propertyNames", value, shape.path + ".propertyNames")
+    handle = _handle(value, shape.path + ".propertyNames")
     if value is not True:
         keys = KeyClass(key=Compound("not", (handle,)))
         shape.universals = (*shape.universals, (keys, (False, handle[1] if isinstance(handle, tuple) else shape.path)))
-
-
-def min_properties(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
-    shape.min_properties = _count(shape, "minProperties", value)
-
-
-def max_properties(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
-    shape.max_properties = _count(shape, "maxProperties", value)
 
 
 def _checked_pattern(value: Any, path: str) -> None:
