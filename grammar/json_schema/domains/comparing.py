@@ -84,17 +84,19 @@ class Comparisons(Membership):
         if a.mask & b.mask != OBJECT:
             return False
         mine, theirs = a.objects.properties, b.objects.properties
-        return any(
-            name in mine and name in theirs and self._exclude(mine[name], theirs[name])
-            for name in (*a.objects.required, *b.objects.required)
-        )
+        if mine and theirs:
+            for name in a.objects.required + b.objects.required:  # where alternatives are many, most time passes here
+                child, other = mine.get(name), theirs.get(name)
+                if child is not other and child is not None and other is not None:
+                    x, y = number_of(child), number_of(other)
+                    known = self._excluding.get((x, y))
+                    if self._exclude(child, other) if known is None else known[2]:
+                        return True
+        return False
 
     def _exclude(self, a: Handle, b: Handle) -> bool:
         """Whether two children are seen to have no value in common."""
         x, y = number_of(a), number_of(b)
-        known = self._excluding.get((x, y))
-        if known is not None:
-            return known[2]
         before = self.unknown
         left, right = self.looked_at(a), self.looked_at(b)
         out = False
@@ -162,18 +164,20 @@ class Comparisons(Membership):
 
     def within(self, a: Shape, b: Shape, depth: int = 1) -> bool:
         """Whether `a` is seen to have no value outside `b`; children are looked at `depth` levels down."""
+        if a.mask & ~b.mask or b.seen is not a.seen:
+            return False
         if b.free:
-            return bool(b.seen is a.seen)
-        if a.mask & ~b.mask or b.seen is not a.seen or b.loose > a.loose or self.apart(a, b):
+            return True
+        if b.loose > a.loose or self.apart(a, b):
             return False
         if a.values is not None:
             return not b.loose and self._has_all(b, a.values, depth)
         if b.values is not None:
             return False
-        return all(
-            not a.mask & kind or mine.within(theirs, self, depth)
-            for kind, mine, theirs in zip(KINDS, a.domains, b.domains, strict=True)
-        )
+        for kind, mine, theirs in zip(KINDS, a.domains, b.domains, strict=True):
+            if mine is not theirs and a.mask & kind and not mine.within(theirs, self, depth):
+                return False
+        return True
 
     def _has_all(self, shape: Shape, values: Sequence[Any], depth: int) -> bool:
         if shape.values is not None and not {*map(json_key, values)} <= {*map(json_key, shape.values)}:
