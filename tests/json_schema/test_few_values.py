@@ -133,3 +133,32 @@ def test_all_of_them_and_no_others(schema: Any) -> None:
 def test_how_many(schema: Any, n: int | None) -> None:
     found = listed(schema)
     assert (None if found is None else len(found)) == n
+
+
+@given(schemas)
+def test_counts_agree_with_lists(schema: Any) -> None:
+    """Where the values are listed, their number lies within the bounds; few scalars are counted exactly."""
+    found = listed(schema)
+    if found is None:
+        return
+    document = Document(schema, 2020, SchemaOptions())
+    count = ValueCounts(Alternatives(document)).of((schema, "$"))
+    assert count.least <= len(found) <= count.most
+
+
+@pytest.mark.parametrize(
+    ("items", "is_endless"),
+    [
+        ({"type": "string", "pattern": "^a+$"}, True), ({"type": "number", "minimum": 0, "maximum": 1}, True),
+        ({"type": "array", "items": {"$ref": "#"}}, True),
+        ({"type": "array", "items": {"$ref": "#"}, "minItems": 1}, False),
+        ({"type": "array", "items": {"type": "boolean"}, "maxItems": 9}, False), ({"type": "object"}, True),
+        ({"type": "array", "items": {"type": "null"}}, True),
+        ({"type": "array", "items": {"type": "null"}, "maxItems": 70, "minItems": 70}, False),
+        ({"type": "array", "items": {"type": "integer", "minimum": 1, "maximum": 70}, "uniqueItems": True,
+          "minItems": 80}, False),
+    ],
+)  # fmt: skip
+def test_endless(items: Any, is_endless: bool) -> None:
+    document = Document(items, 2020, SchemaOptions())
+    assert ValueCounts(Alternatives(document)).is_endless((items, "$")) == is_endless

@@ -158,6 +158,7 @@ class Arrays(NamedTuple):
                 break
         if all_ and high > last:
             most = ENDLESS
+            least = ENDLESS if some and self.max_items is None and not self.unique else least
         if self.repeated or any(c.low or c.high is not None for c in self.contains):
             least = 0
         if self.unique and of(self.item(low - 1)).least < low:
