@@ -1,4 +1,4 @@
-"""Cases and comparison for back ends of the item step: small random catalogues, and the NumPy reference beside them."""
+"""Cases and comparison for back ends of the item step: small random catalogues, and the compiled step beside them."""
 
 from __future__ import annotations
 
@@ -98,11 +98,11 @@ def logits_for(case: Case, step: int, exact: bool) -> np.ndarray[Any, np.dtype[n
 
 
 def searches(case: Case, normalise: str, exact: bool) -> Iterator[tuple[Beams, Any, Beams]]:
-    """Beams before, logits, and the reference's beams after, step by step; one step past the end, too."""
+    """Beams before, logits, and the compiled step's beams after, step by step; one step past the end, too."""
     beams = Beams.start(case.index, case.n_requests, case.width)
     for step in range(case.index.n_levels + 2):
         logits = logits_for(case, step, exact)
-        after = case.index.beam_step(beams, logits, normalise=normalise, filters=case.filters, backend="numpy")  # type: ignore[arg-type]
+        after = case.index.beam_step(beams, logits, normalise=normalise, filters=case.filters)  # type: ignore[arg-type]
         yield beams, logits, after
         beams = after
 

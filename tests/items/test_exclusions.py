@@ -72,9 +72,7 @@ def test_excluded_items_are_never_returned(backend: Any, data: st.DataObject, ca
     beams = Beams.start(index, 2, width)
     for _ in range(index.n_levels + (case.end_token is not None)):
         logits = logits_of(rng, (2, width, case.logits_size), data.draw(st.sampled_from(["ties", "holes", "normal"])))
-        dense = [
-            ItemFilter.of_rows(index, live if ids is None else live & ~flags(n, ids.tolist())) for ids in seen
-        ]
+        dense = [ItemFilter.of_rows(index, live if ids is None else live & ~flags(n, ids.tolist())) for ids in seen]
         want = index.beam_step(beams, logits, normalise=normalise, filters=dense, backend="numpy")
         beams = index.beam_step(beams, logits, normalise=normalise, filters=filters, backend=backend)
         same_beams(want, beams, 2e-6 if normalise != "none" else 0.0)

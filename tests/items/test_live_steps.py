@@ -1,12 +1,13 @@
-"""The compiled step over a state of a changing catalogue, beside the reference in NumPy, and exclusions on top."""
+"""Steps over a state of a changing catalogue: compiled, and as arrays in NumPy, torch and JAX; exclusions on top."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.items.catalogues import CatalogueCase, catalogues, layouts, logits_of
@@ -79,56 +80,117 @@ def test_compiled_step_equals_the_reference(data: st.DataObject, made: tuple[Cat
         beams = want
 
 
-@given(st.data(), changed(), st.sampled_from(["ties", "holes"]))
-@settings(max_examples=60)
-def test_torch_equals_the_host(data: st.DataObject, made: tuple[Catalogue, Any], kind: str) -> None:
-    """A state on a device, as the compiled step; on a CPU."""
-    torch = pytest.importorskip("torch")
-    from wfsa.items.backends.torch import TorchItems
+class OnDevice:
+    """A state of a catalogue in torch or JAX, with NumPy's arrays going in and coming out."""
 
+    def __init__(self, kind: str, items: LiveItems) -> None:
+        if kind == "jax":
+            pytest.importorskip("jax", reason="NO JAX: its back end was not run")
+            from wfsa.items.backends.jax import JaxItems
+
+            self.put, self.items = np.asarray, JaxItems(items)
+        else:
+            torch = pytest.importorskip("torch")
+            from wfsa.items.backends.torch import TorchItems
+            from wfsa.items.backends.triton import TritonItems
+
+            self.put, self.items = torch.tensor, {"torch": TorchItems, "triton": TritonItems}[kind](items)
+
+    def call(self, name: str, *arrays: Any, **options: Any) -> Any:
+        found = getattr(self.items, name)(*map(self.put, arrays), **options)
+        return tuple(map(np.asarray, found)) if isinstance(found, tuple) else np.asarray(found)
+
+    def step(self, beams: Beams, logits: Any, **options: Any) -> Beams:
+        there = Beams(*(self.put(getattr(beams, name)) for name in Beams.__slots__))
+        found = self.items.beam_step(there, self.put(logits), **options)
+        return Beams(*(np.asarray(getattr(found, name)) for name in Beams.__slots__))
+
+
+@pytest.mark.parametrize("kind", ["torch", "triton"])
+@given(st.data(), changed(), st.sampled_from(["ties", "holes"]))
+@settings(max_examples=25)
+def test_torch_equals_the_host(kind: str, data: st.DataObject, made: tuple[Catalogue, Any], logits_kind: str) -> None:
+    """A state on a device, as the compiled step; on a CPU. Triton has no kernels for two tries, and steps as torch."""
+    on_device_equals_the_host(data, made, logits_kind, kind)
+
+
+@given(st.data(), changed(), st.sampled_from(["ties", "holes"]))
+@settings(max_examples=3, suppress_health_check=[HealthCheck.too_slow])
+def test_jax_equals_the_host(data: st.DataObject, made: tuple[Catalogue, Any], logits_kind: str) -> None:
+    """Without jit, which takes seconds a program."""
+    jax = pytest.importorskip("jax", reason="NO JAX: its back end was not run")
+    with jax.disable_jit():
+        on_device_equals_the_host(data, made, logits_kind, "jax")
+
+
+def on_device_equals_the_host(data: st.DataObject, made: tuple[Catalogue, Any], logits_kind: str, kind: str) -> None:
     catalogue, live = made
     items = catalogue.items
     if items.has_prefix_items and items.levels.end_token is None:
         return
     given_ = some_filters(data, items, live, 2)
-    on_device = TorchItems(items)
-    filters = on_device.filters(given_, 2)
+    on_device = OnDevice(kind, items)
+    filters = on_device.items.filters(given_, 2)
     rng = np.random.default_rng(0)
     normalise = data.draw(st.sampled_from(["full", "level", "valid", "none"]))
     width = data.draw(st.sampled_from([1, 3, 8]))
-    beams, there = items.start(2, width), on_device.start(2, width)
+    beams = items.start(2, width)
     for level in range(len(items.levels) + 2):
-        logits = logits_of(rng, (2, width, items.levels.logits_size), kind)
-        nodes, there_logits = torch.tensor(beams.nodes), torch.tensor(logits)
-        same(on_device.allowed(nodes, filters).numpy(), items.allowed(beams.nodes, given_))
-        masked = on_device.mask_logits(there_logits, nodes, filters)
-        same(masked.numpy(), items.mask_logits(logits, beams.nodes, given_))
+        logits = logits_of(rng, (2, width, items.levels.logits_size), logits_kind)
+        nodes = beams.nodes
+        same(on_device.call("allowed", nodes, filters=filters), items.allowed(nodes, given_))
+        masked = on_device.call("mask_logits", logits, nodes, filters=filters)
+        same(masked, items.mask_logits(logits, nodes, given_))
         tokens = rng.integers(-1, items.levels.logits_size, (2, width))
-        same(
-            on_device.advance(nodes, torch.tensor(tokens), filters).numpy(), items.advance(beams.nodes, tokens, given_)
-        )
-        indptr, want_tokens, want_nodes = items.children(beams.nodes, given_)
-        got_tokens, got_nodes = (x.numpy() for x in on_device.children(nodes, filters))
+        same(on_device.call("advance", nodes, tokens, filters=filters), items.advance(nodes, tokens, given_))
+        indptr, want_tokens, want_nodes = items.children(nodes, given_)
+        got_tokens, got_nodes = on_device.call("children", nodes, filters=filters)
         keep = got_tokens >= 0
         np.testing.assert_array_equal(keep.sum(-1).reshape(-1), np.diff(indptr))
         same(got_tokens[keep], want_tokens)
         same(got_nodes[keep], want_nodes)
         known = level if data.draw(st.booleans()) and level < len(items.levels) else None
         options: dict[str, Any] = {"normalise": normalise}
+        got = on_device.step(beams, logits, filters=filters, level=known, **options)
         beams = items.beam_step(beams, logits, filters=given_, **options)
-        there = on_device.beam_step(there, there_logits, filters=filters, level=known, **options)
-        got = Beams(*(getattr(there, name).numpy() for name in Beams.__slots__))
         np.testing.assert_allclose(got.scores, beams.scores, rtol=1e-5, atol=1e-5)
         if normalise == "none":
             for name in Beams.__slots__:
                 same(getattr(got, name), getattr(beams, name))
-        there = Beams(*(torch.tensor(getattr(beams, name)) for name in Beams.__slots__))
+
+
+def test_a_catalogue_in_a_jitted_search() -> None:
+    """A whole search in JAX as one ``scan``, over a base and what was added, less what was removed."""
+    jax = pytest.importorskip("jax", reason="NO JAX: its back end was not run")
+    from wfsa.items.backends.jax import JaxItems
+
+    rng = np.random.default_rng(3)
+    catalogue = Catalogue(ItemIndex.build(rng.integers(0, 8, (200, 3)), vocab_size=8))
+    catalogue.change(rng.integers(0, 8, (20, 3)), np.arange(1000, 1020), np.arange(50))
+    items = catalogue.items
+    seen = items.excluding([[1000, 60], None])
+
+    @jax.jit
+    def search(there: Any, logits: Any, filters: Any) -> Any:
+        def body(beams: Beams, logits: Any) -> Any:
+            after = there.beam_step(beams, logits, filters=filters)
+            return replace(after, sequences=beams.sequences), after.tokens
+
+        return jax.lax.scan(body, there.start(2, 5), logits)
+
+    there, beams = JaxItems(items), items.start(2, 5)
+    logits = rng.normal(size=(3, 2, 5, 8)).astype(np.float32)
+    last, tokens = search(there, logits, there.filters(seen, 2))
+    for row in logits:
+        beams = items.beam_step(beams, row, filters=seen)
+    np.testing.assert_array_equal(last.nodes, beams.nodes)
+    np.testing.assert_array_equal(tokens[-1], beams.tokens)
+    np.testing.assert_allclose(last.scores, beams.scores, rtol=1e-5)
 
 
 def test_filters_of_another_state_are_refused() -> None:
     torch = pytest.importorskip("torch")
     from wfsa.items.backends.torch import TorchItems
-    from wfsa.items.backends.triton import TritonItems
 
     catalogue = Catalogue(ItemIndex.build([[0, 1], [1, 0]], vocab_size=3))
     catalogue.add([[1, 2]], [7])
@@ -144,8 +206,6 @@ def test_filters_of_another_state_are_refused() -> None:
     with pytest.raises(ItemError, match=r"nodes are int64\[1\], not int64\[…, 2\]"):
         before.allowed(torch.zeros(1, dtype=torch.int64))
     assert after.allowed(nodes, after.filters(seen, 1)).tolist() == [[[0b10]]]
-    with pytest.raises(ItemError, match="a LiveItems has no fused step: use TorchItems, or merge the catalogue"):
-        TritonItems(catalogue.items)  # type: ignore[arg-type]
 
 
 @given(st.data(), changed())

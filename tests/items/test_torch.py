@@ -1,4 +1,4 @@
-"""The torch back end against the NumPy reference."""
+"""The torch back end against the compiled step."""
 
 from __future__ import annotations
 
@@ -40,16 +40,14 @@ def test_pieces(device: str, case: Case) -> None:
     n = len(nodes)
     per_node = None if case.filters is None else [case.filters[at % len(case.filters)] for at in range(n)]
     given_, filters = torch.tensor(nodes, device=device), items.filters(per_node, n)
-    np.testing.assert_array_equal(
-        items.allowed(given_, filters).cpu().numpy(), index.allowed(nodes, per_node, backend="numpy")
-    )
+    np.testing.assert_array_equal(items.allowed(given_, filters).cpu().numpy(), index.allowed(nodes, per_node))
 
     logits = np.random.default_rng(case.seed).normal(size=(n, index.logits_size)).astype(np.float32)
     masked = items.mask_logits(torch.tensor(logits, device=device), given_, filters)
-    np.testing.assert_array_equal(masked.cpu().numpy(), index.mask_logits(logits, nodes, per_node, backend="numpy"))
+    np.testing.assert_array_equal(masked.cpu().numpy(), index.mask_logits(logits, nodes, per_node))
 
     tokens, children = (x.cpu().numpy() for x in items.children(given_, filters))
-    indptr, want_tokens, want_children = index.children(nodes, per_node, backend="numpy")
+    indptr, want_tokens, want_children = index.children(nodes, per_node)
     keep = tokens >= 0
     np.testing.assert_array_equal(keep.sum(1), np.diff(indptr))
     np.testing.assert_array_equal(tokens[keep], want_tokens)
@@ -58,7 +56,7 @@ def test_pieces(device: str, case: Case) -> None:
     every = np.arange(-1, index.logits_size + 1, dtype=np.int64)
     grid, choice = np.repeat(nodes[:, None], len(every), 1), np.repeat(every[None], n, 0)
     got = items.advance(torch.tensor(grid, device=device), torch.tensor(choice, device=device), filters)
-    np.testing.assert_array_equal(got.cpu().numpy(), index.advance(grid, choice, per_node, backend="numpy"))
+    np.testing.assert_array_equal(got.cpu().numpy(), index.advance(grid, choice, per_node))
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -109,7 +107,7 @@ def test_medium(device: str, layout: Any, skewed: bool) -> None:
         beams = Beams.start(index, 2, 40)
         for level in range(5):
             logits = rng.normal(size=(2, 40, 300)).astype(np.float32)
-            after = index.beam_step(beams, logits, normalise=normalise, filters=live, backend="numpy")  # type: ignore[arg-type]
+            after = index.beam_step(beams, logits, normalise=normalise, filters=live)  # type: ignore[arg-type]
             got = items.beam_step(
                 on(device, beams),
                 torch.tensor(logits, device=device),

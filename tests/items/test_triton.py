@@ -1,4 +1,4 @@
-"""The fused kernels against the NumPy reference: on a GPU where there is one, else in Triton's interpreter."""
+"""The fused kernels against the compiled step: on a GPU where there is one, else in Triton's interpreter."""
 
 from __future__ import annotations
 
@@ -46,16 +46,14 @@ def test_pieces(case: Case) -> None:
     n = len(nodes)
     per_node = None if case.filters is None else [case.filters[at % len(case.filters)] for at in range(n)]
     given_, filters = torch.tensor(nodes, device=DEVICE), items.filters(per_node, n)
-    np.testing.assert_array_equal(
-        items.allowed(given_, filters).cpu().numpy(), index.allowed(nodes, per_node, backend="numpy")
-    )
+    np.testing.assert_array_equal(items.allowed(given_, filters).cpu().numpy(), index.allowed(nodes, per_node))
     logits = np.random.default_rng(case.seed).normal(size=(n, index.logits_size)).astype(np.float32)
     masked = items.mask_logits(torch.tensor(logits, device=DEVICE), given_, filters)
-    np.testing.assert_array_equal(masked.cpu().numpy(), index.mask_logits(logits, nodes, per_node, backend="numpy"))
+    np.testing.assert_array_equal(masked.cpu().numpy(), index.mask_logits(logits, nodes, per_node))
     every = np.arange(-1, index.logits_size + 1, dtype=np.int64)
     grid, choice = np.repeat(nodes[:, None], len(every), 1), np.repeat(every[None], n, 0)
     got = items.advance(torch.tensor(grid, device=DEVICE), torch.tensor(choice, device=DEVICE), filters)
-    np.testing.assert_array_equal(got.cpu().numpy(), index.advance(grid, choice, per_node, backend="numpy"))
+    np.testing.assert_array_equal(got.cpu().numpy(), index.advance(grid, choice, per_node))
 
 
 @given(case=cases(), normalise=st.sampled_from(["full", "level", "valid", "none"]), exact=st.booleans())
@@ -83,7 +81,7 @@ def test_hubs(layout: Any, much: bool) -> None:
         beams = Beams.start(index, 2, width)
         for _ in range(index.n_levels):
             logits = rng.normal(size=(2, width, n_codes)).astype(np.float32)
-            after = index.beam_step(beams, logits, normalise=normalise, filters=live, backend="numpy")  # type: ignore[arg-type]
+            after = index.beam_step(beams, logits, normalise=normalise, filters=live)  # type: ignore[arg-type]
             got = items.beam_step(on(beams), torch.tensor(logits, device=DEVICE), normalise=normalise, filters=filters)  # type: ignore[arg-type]
             same_beams(after, back(got), 8e-6)
             beams = after

@@ -23,7 +23,7 @@ with needs("wfsa.items.beam_search", extra="items"):
 
 from wfsa.errors import ItemError
 from wfsa.items.answers import on_host
-from wfsa.items.backends.device_layout import Tensor
+from wfsa.items.backends.array_trie import Tensor
 from wfsa.items.backends.torch import TorchItems
 from wfsa.items.beams import Beams, Normalise
 from wfsa.items.filter import Filters
@@ -100,9 +100,7 @@ def beam_search(
             mask = torch.cat([mask, torch.ones_like(mask[:, :1])], 1)
             position = position + 1
             tokens = _tensor(beams.tokens, input_ids).clamp(min=0).reshape(-1, 1)  # a missing beam feeds anything
-            output = model(
-                input_ids=tokens, attention_mask=mask, position_ids=position, use_cache=True, **argument
-            )
+            output = model(input_ids=tokens, attention_mask=mask, position_ids=position, use_cache=True, **argument)
             logits = output.logits[:, -1].reshape(n_requests, width, -1)
     return ItemSearch(beams, steps.first_items(beams))
 

@@ -325,6 +325,8 @@ def _words(live: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
 
 AnyFilter = ItemFilter | ExcludingFilter
 Filters = AnyFilter | Sequence[AnyFilter | None] | None
+PartFilters = tuple[AnyFilter | None, ...]
+"""A request's filter for each part of a catalogue; None: all of the part is live."""
 
 
 def filter_of_request(filters: Filters, request: int) -> AnyFilter | None:
@@ -394,9 +396,7 @@ def stack_filters(filters: Filters, n_requests: int, fingerprint: str, n_leaves:
     row_of = {key: row for row, key in enumerate(shared)}
     rows = np.asarray([-1 if base is None else row_of[id(base)] for base in bases], np.int64)
     parts = [
-        number * (n_leaves + 1) + one.dead
-        for number, one in enumerate(different)
-        if isinstance(one, ExcludingFilter)
+        number * (n_leaves + 1) + one.dead for number, one in enumerate(different) if isinstance(one, ExcludingFilter)
     ]
     n_dead = sum(map(len, parts))
     dead = np.full(1 << max(n_dead - 1, 1).bit_length(), np.iinfo(np.int64).max, np.int64)

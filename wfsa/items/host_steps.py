@@ -16,7 +16,7 @@ import numpy.typing as npt
 from wfsa.errors import ItemError
 from wfsa.items import answers
 from wfsa.items.backends import cython as compiled
-from wfsa.items.backends import numpy as reference
+from wfsa.items.backends import numpy as in_numpy
 from wfsa.items.beams import Beams, Normalise
 from wfsa.items.build_spec import MAX_THREADS
 from wfsa.items.item_ids import ItemId
@@ -38,7 +38,7 @@ class HostSteps(ABC, Generic[F]):
 
     A node is an int64, in a state of a changing catalogue int64[2]. Shapes below are of nodes: ``nodes[…]`` has one
     more axis of 2 there. ``filters`` are one for all requests, or one (or None) a request, which is the first axis.
-    ``backend="numpy"`` is the reference, slow and with the same results.
+    ``backend="numpy"`` is the array step that devices have, slower and with the same results.
     """
 
     __slots__ = ()
@@ -157,8 +157,8 @@ class HostSteps(ABC, Generic[F]):
         if not 1 <= threads <= MAX_THREADS:
             raise ItemError(f"threads must be 1 to {MAX_THREADS}, not {threads}")
         logits = self._logits(logits, rows)
-        if _backend(backend) is reference:
-            return reference.beam_step(self, beams, logits, width, normalise, filters)
+        if _backend(backend) is in_numpy:
+            return in_numpy.beam_step(self, beams, logits, width, normalise, filters)
         return compiled.beam_step(self, replace(beams, nodes=nodes), logits, width, normalise, filters, threads)
 
     # --- before and after the steps ---------------------------------------------------------------------------------
@@ -226,5 +226,5 @@ def _backend(name: Backend) -> Any:
     if name == "cython":
         return compiled
     if name == "numpy":
-        return reference
+        return in_numpy
     raise ItemError(f"backend={name!r}; here it is cython or numpy")

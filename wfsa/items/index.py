@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-
 class ItemIndex(IndexData, HostSteps[AnyFilter]):
     """A closed set of items, immutable; its data and look-ups are those of :class:`IndexData`. ``len`` is N."""
 

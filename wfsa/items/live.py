@@ -26,10 +26,9 @@ import numpy.typing as npt
 
 from wfsa._ext.items_step import StepCore
 from wfsa.errors import ItemError
-from wfsa.items.backends.numpy import PartFilters
 from wfsa.items.beams import Beams
 from wfsa.items.excluding import exclusion_lists
-from wfsa.items.filter import ItemFilter, check_flags
+from wfsa.items.filter import ItemFilter, PartFilters, check_flags
 from wfsa.items.host_steps import HostSteps
 from wfsa.items.index import ItemIndex
 from wfsa.items.index_data import IndexData

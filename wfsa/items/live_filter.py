@@ -16,9 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from wfsa.errors import ItemError
-from wfsa.items.backends.numpy import PartFilters
 from wfsa.items.excluding import without
-from wfsa.items.filter import ItemFilter
+from wfsa.items.filter import ItemFilter, PartFilters
 from wfsa.items.index_data import IndexData
 from wfsa.items.nodes import Int64s
 

@@ -30,7 +30,7 @@ with needs("wfsa.items.transformers", extra="items"):
 
 from wfsa.errors import ItemError
 from wfsa.items.answers import filters_of_rows, is_complete, nodes_of_tokens, on_host
-from wfsa.items.backends.device_layout import DeviceFilters, Tensor
+from wfsa.items.backends.array_trie import DeviceFilters, Tensor
 from wfsa.items.backends.torch import TorchItems
 from wfsa.items.filter import Filters, check_filters, filter_of_request
 from wfsa.items.index import ItemIndex

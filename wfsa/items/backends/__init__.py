@@ -1,11 +1,11 @@
-"""The step over items, five times, with the same choices (wfsa/items/beams.py): what differs is where the arrays lie.
+"""The step over items, with the same choices everywhere (wfsa/items/beams.py): what differs is where the arrays lie.
 
-    numpy    the reference: one node at a time, in the words of the definitions
     cython   the host's: the compiled step (ext/items/step.hpp)
-    torch    tensor operations of fixed shape, on any torch device
+    array_step.py    one step in array operations of fixed shape, over a trie in them (array_trie.py), for
+        numpy    the host, to compare with
+        torch    any torch device
+        jax      a JAX device, jitted
     triton   two fused kernels a step (triton_kernels.py), on a GPU
-    jax      array operations of fixed shape, jitted
 
-``ItemIndex`` steps with the first two; the others copy an index to a device, and share ``device_layout.py``: what a
-node's entries are, in operations that torch and JAX both have.
+``ItemIndex`` and ``LiveItems`` step with the first two; the others copy an index, or a state of a catalogue, to a device.
 """

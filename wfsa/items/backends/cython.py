@@ -6,40 +6,46 @@ could differ only between candidates whose scores are that close.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from wfsa._ext.items_step import FilterCore
 from wfsa.errors import ItemError
-from wfsa.items.backends import numpy as reference
-from wfsa.items.backends.numpy import HostItems, shape_of
 from wfsa.items.beams import NORMALISATIONS, Beams, Normalise, check_normalise
 from wfsa.items.nodes import Int64s
 
+if TYPE_CHECKING:
+    from wfsa.items.host_steps import HostSteps
 
-def allowed(items: HostItems, nodes: Int64s, filters: Any = None) -> npt.NDArray[np.int32]:
+
+def allowed(items: HostSteps[Any], nodes: Int64s, filters: Any = None) -> npt.NDArray[np.int32]:
     """Packed masks int32[…, ceil(logits_size / 32)]."""
     flat, share, cores = _prepare(items, nodes, filters)
     rows = nodes.shape if items.core.sides == 1 else nodes.shape[:-1]
     return items.core.allowed(flat, share, cores).reshape(*rows, items.levels.n_words)
 
 
-def children(items: HostItems, nodes: Int64s, filters: Any = None) -> tuple[Int64s, npt.NDArray[np.int32], Int64s]:
+def children(items: HostSteps[Any], nodes: Int64s, filters: Any = None) -> tuple[Int64s, npt.NDArray[np.int32], Int64s]:
     """Children of flattened nodes: ``indptr`` int64[n + 1], ``tokens`` int32, child nodes int64."""
     return items.core.children(*_prepare(items, nodes, filters))
 
 
-def mask_logits(items: HostItems, logits: npt.NDArray[Any], nodes: Int64s, filters: Any = None) -> npt.NDArray[Any]:
-    """A copy of ``logits[…, V]`` with -inf at what is not allowed; other types than float32 by NumPy."""
+def mask_logits(
+    items: HostSteps[Any], logits: npt.NDArray[Any], nodes: Int64s, filters: Any = None
+) -> npt.NDArray[Any]:
+    """A copy of ``logits[…, V]`` with -inf at what is not allowed."""
     if logits.dtype != np.float32:
-        return reference.mask_logits(items, logits, nodes, filters)
+        bits = np.unpackbits(allowed(items, nodes, filters).view(np.uint8), axis=-1, bitorder="little")
+        out = np.full_like(logits, -np.inf)
+        np.copyto(out, logits, where=bits[..., : logits.shape[-1]].view(np.bool_))
+        return out
     flat, share, cores = _prepare(items, nodes, filters)
     return items.core.mask_logits(np.ascontiguousarray(logits), flat, share, cores)
 
 
-def advance(items: HostItems, nodes: Int64s, tokens: npt.NDArray[Any], filters: Any = None) -> Int64s:
+def advance(items: HostSteps[Any], nodes: Int64s, tokens: npt.NDArray[Any], filters: Any = None) -> Int64s:
     """The node after each token; NONE where the token is not allowed."""
     flat, share, cores = _prepare(items, nodes, filters)
     wanted = np.ascontiguousarray(tokens, np.int64).reshape(-1)
@@ -47,7 +53,7 @@ def advance(items: HostItems, nodes: Int64s, tokens: npt.NDArray[Any], filters: 
 
 
 def beam_step(
-    items: HostItems,
+    items: HostSteps[Any],
     beams: Beams,
     logits: npt.NDArray[Any],
     width: int,
@@ -75,13 +81,18 @@ def beam_step(
     return Beams(*arrays)
 
 
-def _prepare(items: HostItems, nodes: Int64s, filters: Any) -> tuple[Int64s, int, list[FilterCore | None] | None]:
+def _prepare(items: HostSteps[Any], nodes: Int64s, filters: Any) -> tuple[Int64s, int, list[FilterCore | None] | None]:
     """Flat nodes, nodes a request, and the filters' cores (or None) for each request and part."""
     flat = np.ascontiguousarray(nodes).reshape(-1)
     if filters is None:
         return flat, 1, None
-    _, n_requests, share = shape_of(items, nodes)
+    sides = items.core.sides
+    n_requests = nodes.shape[0] if nodes.ndim > (sides > 1) else 1
     given = items.part_filters(filters, n_requests)
     if given is None:
         return flat, 1, None
-    return flat, share, [None if one is None else one.core for parts in given for one in parts]
+    return (
+        flat,
+        max(flat.size // sides // max(n_requests, 1), 1),
+        [None if one is None else one.core for parts in given for one in parts],
+    )

@@ -12,10 +12,11 @@ a program that JAX keeps keeps no index alive.
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
+
+import numpy.typing as npt
 
 from wfsa.installing import needs
 
@@ -23,26 +24,94 @@ with needs("wfsa.items.backends.jax_arrays", extra="jax"):
     import jax
     import jax.numpy as jnp
 
-from wfsa.items.backends.device_layout import ArrayOps, DeviceFilters, device_layout
+from wfsa.items.backends.array_step import CatalogueFilters
+from wfsa.items.backends.array_trie import ArrayOps, DeviceFilters, Tensor
 from wfsa.items.beams import Beams
-from wfsa.items.csr import CsrLayout
-from wfsa.items.interval import IntervalLayout
 
 jax.tree_util.register_dataclass(Beams, list(Beams.__slots__), [])
 jax.tree_util.register_dataclass(DeviceFilters, ["which", "words", "before", "rows", "dead"], ["fingerprint"])
+jax.tree_util.register_dataclass(CatalogueFilters, ["parts"], ["fingerprint"])
 
 
-def jax_ops(device: Any) -> ArrayOps:
-    """The index arithmetic's operations; ``take_along`` is for one request's arrays."""
-    return ArrayOps(
-        upload=lambda array: jax.device_put(array, device),
-        where=jnp.where,
-        zeros_like=jnp.zeros_like,
-        gather=lambda array, at: array[at.clip(0, array.shape[0] - 1)].astype(jnp.int64),
-        take_along=lambda array, at: array[at],
-        count_less=jnp.searchsorted,
-        stack=lambda arrays: jnp.stack(arrays, -1),
-    )
+class JaxOps(ArrayOps):
+    """The items' arithmetic on a JAX device (or sharding)."""
+
+    xp = jnp
+    rank_limit = 1 << 62
+
+    def __init__(self, device: Any) -> None:
+        self.device = device
+
+    def upload(self, array: npt.NDArray[Any]) -> Tensor:
+        return jax.device_put(array, self.device)
+
+    def where(self, condition: Tensor, chosen: Any, other: Any) -> Tensor:
+        return jnp.where(condition, chosen, other)
+
+    def is_float(self, array: Tensor) -> bool:
+        return bool(jnp.issubdtype(array.dtype, jnp.floating))
+
+    def is_integer(self, array: Tensor) -> bool:
+        return bool(jnp.issubdtype(array.dtype, jnp.integer))
+
+    def cast(self, array: Tensor, dtype: Any) -> Tensor:
+        return array.astype(dtype)
+
+    def full(self, shape: tuple[int, ...], value: float) -> Tensor:
+        return jnp.full(shape, value, jnp.float32)
+
+    def arange(self, n: int) -> Tensor:
+        return jnp.arange(n)
+
+    def gather(self, array: Tensor, at: Tensor) -> Tensor:
+        return array[at.clip(0, array.shape[0] - 1)].astype(jnp.int64)
+
+    def take_along(self, array: Tensor, at: Tensor, axis: int = -1) -> Tensor:
+        return jnp.take_along_axis(array, at, axis, mode="clip")
+
+    def argsort(self, rows: Tensor) -> Tensor:
+        return jnp.argsort(rows, 1)
+
+    def count_less(self, array: Tensor, values: Tensor) -> Tensor:
+        return jnp.searchsorted(array, values)
+
+    def count_ended(self, ends: Tensor, n: int) -> Tensor:
+        def count(row: Tensor) -> Tensor:
+            return jnp.searchsorted(row, jnp.arange(n), side="right", method="scan_unrolled")
+
+        return jax.vmap(count)(ends)
+
+    def spread_max(self, rows: Tensor, at: Tensor, values: Tensor) -> Tensor:
+        return jnp.asarray(rows).at[jnp.arange(rows.shape[0])[:, None], at].max(values)
+
+    def spread_sum(self, rows: Tensor, at: Tensor, values: Tensor) -> Tensor:
+        return jnp.asarray(rows).at[jnp.arange(rows.shape[0])[:, None], at].add(values)
+
+    def flags_at(self, columns: Tensor, n: int) -> Tensor:
+        flags = jnp.zeros((columns.shape[0], n + 1), bool)
+        return flags.at[jnp.arange(columns.shape[0])[:, None], columns].set(True)[:, :n]
+
+    def pack_bits(self, flags: Tensor) -> Tensor:
+        words = (flags.astype(jnp.uint32) << jnp.arange(32, dtype=jnp.uint32)).sum(-1, dtype=jnp.uint32)
+        return jax.lax.bitcast_convert_type(words, jnp.int32)
+
+    def log_sum_exp(self, logits: Tensor) -> Tensor:
+        return jax.nn.logsumexp(jnp.asarray(logits).astype(jnp.float32), -1)
+
+    def best(self, scores: Tensor, rank: Tensor, sizes: Sequence[int], width: int) -> tuple[Tensor, Tensor, Tensor]:
+        # ``top_k`` takes the first of equals, which is the one of the lowest rank in a group; the best of the groups
+        # are few, and are sorted.
+        chosen, begin = [], 0
+        for size in sizes:
+            best, at = jax.lax.top_k(scores[:, begin : begin + size], min(size, width))
+            chosen.append((-best, jnp.take_along_axis(rank, begin + at, 1), begin + at))
+            begin += size
+        short = max(width - sum(one[0].shape[1] for one in chosen), 0)
+        joined = [jnp.pad(jnp.concatenate(parts, 1), ((0, 0), (0, short))) for parts in zip(*chosen, strict=True)]
+        if short:
+            joined[0] = joined[0].at[:, -short:].set(jnp.inf)
+        loss, rank, at = (one[:, :width] for one in jax.lax.sort(joined, num_keys=2))
+        return -loss, rank, at
 
 
 def jit_64(*static: str) -> Callable[[Any], Any]:
@@ -59,31 +128,3 @@ def jit_64(*static: str) -> Callable[[Any], Any]:
         return call
 
     return decorate
-
-
-class LayoutPytree:
-    """Has ``layout``, an index's trie on a device, whose arrays are its leaves. Other attributes are static.
-
-    A subclass is registered by ``jax.tree_util.register_pytree_node_class``, and sets nothing after ``_put``.
-    """
-
-    def _put(self, layout: IntervalLayout | CsrLayout, device: Any) -> None:
-        with jax.enable_x64(True):
-            self.layout = device_layout(layout, jax_ops(device))
-        self._names = tuple(name for name, value in vars(self.layout).items() if isinstance(value, jax.Array))
-        self._static = self._with([None] * len(self._names))
-
-    def _with(self, arrays: Any) -> Any:
-        other = copy.copy(self)
-        other.layout = copy.copy(self.layout)
-        vars(other.layout).update(zip(self._names, arrays, strict=True))
-        return other
-
-    def tree_flatten(self) -> tuple[list[Any], Any]:
-        return [getattr(self.layout, name) for name in self._names], self._static
-
-    @classmethod
-    def tree_unflatten(cls, static: Any, arrays: Any) -> Any:
-        whole = static._with(arrays)
-        whole._static = static
-        return whole

@@ -25,10 +25,11 @@ with needs("wfsa.items.backends.triton", extra="items"):
 
 from wfsa.errors import ItemError, LimitError
 from wfsa.items.backends import triton_kernels as kernels
-from wfsa.items.backends.device_layout import DeviceCsr, DeviceFilters, Tensor
+from wfsa.items.backends.array_trie import CsrTrie, DeviceFilters, IntervalTrie, Tensor
 from wfsa.items.backends.torch import TorchItems
 from wfsa.items.beams import Beams, Normalise, check_normalise
 from wfsa.items.index import ItemIndex
+from wfsa.items.live import LiveItems
 
 MAX_WIDTH: Final = 2048
 BLOCK: Final = 1024
@@ -45,21 +46,28 @@ def _filter_kind(filters: DeviceFilters | None) -> int:
 
 
 class TritonItems(TorchItems):
-    """An ItemIndex on a device, with fused kernels. Raises LimitError on steps wider than ``MAX_WIDTH``."""
+    """An ItemIndex on a device, with fused kernels. Raises LimitError on steps wider than ``MAX_WIDTH``.
 
-    def __init__(self, index: ItemIndex, device: Any = None) -> None:
-        if not isinstance(index, ItemIndex):
-            raise ItemError(f"a {type(index).__name__} has no fused step: use TorchItems, or merge the catalogue")
+    There are no kernels for the two tries of a changing catalogue's state (LiveItems): it steps as in TorchItems.
+    """
+
+    def __init__(self, index: ItemIndex | LiveItems, device: Any = None) -> None:
         super().__init__(index, device)
-        layout, levels = self.layout, index.levels
+        self.fused = len(self.tries) == 1
+        if self.fused:
+            self._lay_out(self.tries[0])
+
+    def _lay_out(self, layout: IntervalTrie | CsrTrie) -> None:
+        """The kernels' arguments that are the index's."""
+        levels = self.levels
         n = self.n_levels + 2
-        self.csr = isinstance(layout, DeviceCsr)
-        ends = layout.level_end.tolist() if isinstance(layout, DeviceCsr) else []
+        self.csr = isinstance(layout, CsrTrie)
+        ends = layout.level_end.tolist() if isinstance(layout, CsrTrie) else []
         rows = [layout.slot_offset.tolist(), [*levels.sizes], [*levels.offsets], ends]
         meta = [[*row, *[0] * n][:n] for row in rows]
         self.meta = torch.tensor(meta, dtype=torch.int64, device=self.device)
         none = self.meta
-        if isinstance(layout, DeviceCsr):
+        if isinstance(layout, CsrTrie):
             self.arrays = (
                 self.meta, layout.starts, layout.codes, none if layout.lengths is None else layout.lengths, none, none,
                 layout.indptr, layout.head_state, layout.leaf_low,
@@ -85,9 +93,12 @@ class TritonItems(TorchItems):
             "HAS_END": self.end_token is not None,
         }
 
-    def _filter_arguments(self, filters: DeviceFilters | None, which: Tensor | None) -> tuple[Tensor, ...]:
-        if filters is None or which is None:
+    def _filter_arguments(self, filters: DeviceFilters | None, rows: tuple[int, ...]) -> tuple[Tensor, ...]:
+        """For nodes of this shape, whose first axis is the request."""
+        if filters is None:
             return self.meta, self.meta, self.meta, 0, self.meta, self.meta, 0
+        filters.check(self.fingerprint, rows[0] if rows else 1)
+        which = filters.which.reshape(-1, *[1] * max(len(rows) - 1, 0)).expand(rows or (1,))
         words = which.contiguous(), filters.words, filters.before, filters.words.shape[1]
         if filters.rows is None or filters.dead is None:
             return *words, self.meta, self.meta, 0
@@ -96,42 +107,43 @@ class TritonItems(TorchItems):
     def _scan(self, nodes: Tensor, logits: Tensor, out: Tensor, filters: DeviceFilters | None, bits: bool) -> None:
         if nodes.numel() == 0:
             return
-        which = self._which(filters, tuple(nodes.shape))
         kernels.scan[(nodes.numel(),)](
-            nodes.contiguous(), logits, out, *self._filter_arguments(filters, which), *self.arrays, out.shape[-1],
-            **self.sizes_, **self.constants, FILTER=_filter_kind(filters), BITS=bits, BLOCK=SCAN_BLOCK,
+            nodes.contiguous(), logits, out, *self._filter_arguments(filters, tuple(nodes.shape)), *self.arrays,
+            out.shape[-1], **self.sizes_, **self.constants, FILTER=_filter_kind(filters), BITS=bits, BLOCK=SCAN_BLOCK,
         )  # fmt: skip
 
-    def allowed(self, nodes: Tensor, filters: DeviceFilters | None = None, *, level: int | None = None) -> Tensor:
+    def allowed(self, nodes: Tensor, filters: Any = None, *, level: int | None = None) -> Tensor:
         """Packed masks int32[*nodes.shape, ceil(logits_size / 32)]; ``level`` is not needed."""
-        self._nodes(nodes)
+        if not self.fused:
+            return super().allowed(nodes, filters, level=level)
+        self._rows(nodes)
         out = torch.zeros((*nodes.shape, self.index.levels.n_words), dtype=torch.int32, device=nodes.device)
         self._scan(nodes, out, out, filters, True)
         return out
 
-    def mask_logits(
-        self, logits: Tensor, nodes: Tensor, filters: DeviceFilters | None = None, *, level: int | None = None
-    ) -> Tensor:
+    def mask_logits(self, logits: Tensor, nodes: Tensor, filters: Any = None, *, level: int | None = None) -> Tensor:
         """``logits[*nodes.shape, V]`` with -inf at what is not allowed; ``level`` is not needed."""
-        self._nodes(nodes)
-        self._logits(logits, tuple(nodes.shape))
+        if not self.fused:
+            return super().mask_logits(logits, nodes, filters, level=level)
+        self._check_logits(logits, self._rows(nodes))
         logits = logits.contiguous()
         out = torch.full_like(logits, float("-inf"))
         self._scan(nodes, logits, out, filters, False)
         return out
 
-    def advance(self, nodes: Tensor, tokens: Tensor, filters: DeviceFilters | None = None) -> Tensor:
+    def advance(self, nodes: Tensor, tokens: Tensor, filters: Any = None) -> Tensor:
         """The nodes after one token each; -1 where the token is not allowed."""
-        self._nodes(nodes)
+        if not self.fused:
+            return super().advance(nodes, tokens, filters)
+        self._rows(nodes)
         if tokens.shape != nodes.shape or tokens.is_floating_point():
             raise ItemError(f"tokens are {tokens.dtype}{list(tokens.shape)}, not integers {list(nodes.shape)}")
         out = torch.empty_like(nodes, memory_format=torch.contiguous_format)
         if nodes.numel():
-            which = self._which(filters, tuple(nodes.shape))
             kernels.advance[(triton.cdiv(nodes.numel(), SCAN_BLOCK),)](
-                nodes.contiguous(), tokens.contiguous(), out, *self._filter_arguments(filters, which), *self.arrays,
-                nodes.numel(), **self.sizes_, **self.constants, FILTER=_filter_kind(filters), STEPS=self.layout.steps,
-                BLOCK=SCAN_BLOCK,
+                nodes.contiguous(), tokens.contiguous(), out, *self._filter_arguments(filters, tuple(nodes.shape)),
+                *self.arrays, nodes.numel(), **self.sizes_, **self.constants, FILTER=_filter_kind(filters),
+                STEPS=self.tries[0].steps, BLOCK=SCAN_BLOCK,
             )  # fmt: skip
         return out
 
@@ -142,11 +154,14 @@ class TritonItems(TorchItems):
         *,
         width: int | None = None,
         normalise: Normalise = "full",
-        filters: DeviceFilters | None = None,
+        filters: Any = None,
         level: int | None = None,
         distinct: bool = True,
     ) -> Beams:
         """One step as defined in ``wfsa.items.beams``, exact; ``level`` and ``distinct`` are not needed."""
+        if not self.fused:
+            options: dict[str, Any] = {"filters": filters, "level": level, "distinct": distinct}
+            return super().beam_step(beams, logits, width=width, normalise=normalise, **options)
         check_normalise(normalise)
         n_requests, n_beams, width = self._check_step(beams, logits, width)
         if width > MAX_WIDTH:
@@ -161,19 +176,16 @@ class TritonItems(TorchItems):
         sequences = torch.empty((*shape, n_steps + 1), dtype=torch.int32, device=device)
         if n_requests:
             keys = torch.empty((n_requests, n_beams, k), dtype=torch.int64, device=device)
-            which = None if filters is None else filters.which
-            if filters is not None:
-                filters.check(self.index.fingerprint, n_requests)
             old = beams.nodes.contiguous()
             kernels.candidates[(n_requests * n_beams,)](
                 old, beams.scores.contiguous(), beams.valid.contiguous().view(torch.int8), logits.contiguous(), keys,
-                *self._filter_arguments(filters, which), *self.arrays, n_beams, self.logits_size, **self.sizes_,
+                *self._filter_arguments(filters, (n_requests,)), *self.arrays, n_beams, self.logits_size, **self.sizes_,
                 **self.constants, FILTER=_filter_kind(filters), NORM=_NORMS[normalise], K=k, COUNT=k <= COUNTED_WIDTH,
                 BLOCK=BLOCK,
             )  # fmt: skip
             kernels.select[(n_requests,)](
                 keys, old, beams.sequences.contiguous(), nodes, scores, valid.view(torch.int8), parents, tokens,
                 sequences, *self.arrays, n_beams, width, n_steps, self.logits_size, **self.sizes_, **self.constants,
-                K=k, COUNT=k <= COUNTED_WIDTH, STEPS=self.layout.steps,
+                K=k, COUNT=k <= COUNTED_WIDTH, STEPS=self.tries[0].steps,
             )  # fmt: skip
         return Beams(nodes, scores, valid, parents, tokens, sequences)

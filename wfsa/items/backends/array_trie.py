@@ -1,4 +1,4 @@
-"""An index's trie on a device: what a node's entries are, and where a child is, in array operations of fixed shape.
+"""A layout in array operations of fixed shape: the entries of a node, the child at an entry, and its leaves.
 
 A node is read in two steps. ``fields`` looks at the id and finds where its *entries* begin and how many it has; entry i
 of a node is one of
@@ -9,14 +9,14 @@ of a node is one of
 
 ``entry`` gives code and presence of entries, ``child`` the child's id and leaves, ``find`` the entry that has a code.
 All take arrays of any shape and do no more than arithmetic and gathers, so shapes never depend on values and nothing
-is read by the host. What torch and JAX name differently is in ``ArrayOps``; the rest is operators, the same in both.
-Codes never fall from entry to entry, which is what ``find``'s binary search needs; its number of steps is that of the
-index's widest node.
+is read by the host. What array libraries name differently is in ``ArrayOps``; the rest is operators, the same in all.
+Codes never fall from entry to entry, which is what ``find``'s binary search needs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
@@ -36,25 +36,92 @@ Tensor = Any
 KEPT_WIDTHS: Final = 4096
 
 
-class ArrayOps(NamedTuple):
-    """What the index arithmetic needs of an array library beyond operators and ``clip``.
+class ArrayOps(ABC):
+    """What the items' arithmetic needs of an array library, beyond operators, ``clip`` and ``reshape``.
 
-    upload      a NumPy array's copy on the device
-    where       elementwise choice; Python integers are int64
-    zeros_like  of the same shape and dtype
-    gather      int64 values of a flat array; indices past its ends are clamped, their values mean nothing
-    take_along  of an array along its last axis
-    count_less  how many values of a rising array are less than each of the others
-    stack       arrays of one shape as one, with a last axis more
+    ``xp`` is the library's module: ``where``, ``concatenate``, ``stack``, ``zeros_like``, ``broadcast_to``, ``isnan``,
+    ``exp``, ``log``, ``logaddexp``, ``cumsum`` and the dtypes have one name in all libraries. ``rank_limit`` bounds
+    the ranks that :meth:`best` compares. Rows are those of two-dimensional arrays.
     """
 
-    upload: Callable[[npt.NDArray[Any]], Tensor]
-    where: Callable[[Tensor, Any, Any], Tensor]
-    zeros_like: Callable[[Tensor], Tensor]
-    gather: Callable[[Tensor, Tensor], Tensor]
-    take_along: Callable[[Tensor, Tensor], Tensor]
-    count_less: Callable[[Tensor, Tensor], Tensor]
-    stack: Callable[[list[Tensor]], Tensor]
+    xp: Any
+    rank_limit: int
+
+    @abstractmethod
+    def upload(self, array: npt.NDArray[Any]) -> Tensor:
+        """A NumPy array's copy on the device."""
+
+    @abstractmethod
+    def where(self, condition: Tensor, chosen: Any, other: Any) -> Tensor:
+        """Elementwise choice; a Python number takes the type of the other array, integers alone are int64."""
+
+    @abstractmethod
+    def is_float(self, array: Tensor) -> bool:
+        """Whether these can be logits."""
+
+    @abstractmethod
+    def is_integer(self, array: Tensor) -> bool:
+        """Whether these can be tokens."""
+
+    @abstractmethod
+    def cast(self, array: Tensor, dtype: Any) -> Tensor:
+        """The array with another type."""
+
+    @abstractmethod
+    def full(self, shape: tuple[int, ...], value: float) -> Tensor:
+        """float32 of one value."""
+
+    @abstractmethod
+    def arange(self, n: int) -> Tensor:
+        """int64[n]: 0 .. n - 1."""
+
+    @abstractmethod
+    def gather(self, array: Tensor, at: Tensor) -> Tensor:
+        """int64 values of a flat array; indices past its ends are clamped, their values mean nothing."""
+
+    @abstractmethod
+    def take_along(self, array: Tensor, at: Tensor, axis: int = -1) -> Tensor:
+        """Values of an array along an axis."""
+
+    @abstractmethod
+    def argsort(self, rows: Tensor) -> Tensor:
+        """The order of each row's values, rising; equal ones keep theirs."""
+
+    @abstractmethod
+    def count_less(self, array: Tensor, values: Tensor) -> Tensor:
+        """How many values of a rising array are less than each of the others."""
+
+    @abstractmethod
+    def count_ended(self, ends: Tensor, n: int) -> Tensor:
+        """int64[B, n]: how many of each row's rising ``ends`` are at most 0 .. n - 1."""
+
+    @abstractmethod
+    def spread_max(self, rows: Tensor, at: Tensor, values: Tensor) -> Tensor:
+        """``rows`` with the maximum of each place and the ``values[b, c]`` for which it is ``at[b, c]``."""
+
+    @abstractmethod
+    def spread_sum(self, rows: Tensor, at: Tensor, values: Tensor) -> Tensor:
+        """``rows`` with those values added."""
+
+    @abstractmethod
+    def flags_at(self, columns: Tensor, n: int) -> Tensor:
+        """bool[rows, n]: True at the columns of each row; n is the column that is not kept."""
+
+    @abstractmethod
+    def pack_bits(self, flags: Tensor) -> Tensor:
+        """bool[n, words, 32] as int32[n, words], the lowest bit first."""
+
+    @abstractmethod
+    def log_sum_exp(self, logits: Tensor) -> Tensor:
+        """float32 of logits' last axis; NaN or +inf where one of them is."""
+
+    @abstractmethod
+    def best(self, scores: Tensor, rank: Tensor, sizes: Sequence[int], width: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Score, rank and place of the ``width`` highest scores of each row, equal ones by rising rank.
+
+        Scores are float32 without NaN and without -0.0, and -inf is missing. A row is groups of ``sizes``, in each of
+        which the ranks of what is not missing rise.
+        """
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -81,6 +148,13 @@ class DeviceFilters:
         check_fingerprint(self.fingerprint, fingerprint)
         if self.which.shape[0] != n_requests:
             raise ItemError(f"filters for {self.which.shape[0]} requests, nodes of {n_requests}")
+
+
+class Live(NamedTuple):
+    """Filters, and the number of each request's in ``which``, which broadcasts to the request's nodes; -1 for none."""
+
+    filters: DeviceFilters
+    which: Tensor
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,10 +202,11 @@ def popcount(words: Tensor) -> Tensor:
     return ((x * 0x01010101) & 0xFFFFFFFF) >> 24
 
 
-class DeviceLayout:
-    """What both layouts share. ``capacity(level, n)`` bounds the entries of n different nodes of a level.
+class ArrayTrie(ABC):
+    """What both layouts share.
 
     begin, sizes   int64[n_levels + 1 or more]: a level's first token and number of codes; 0 for ENDED
+    steps          of ``find``'s binary search
     """
 
     def __init__(self, layout: IntervalLayout | CsrLayout, ops: ArrayOps) -> None:
@@ -145,14 +220,18 @@ class DeviceLayout:
         self.begin = ops.upload(np.asarray([*layout.levels.offsets, 0], np.int64))
         self.starts = self._upload(layout.starts)
         self.lengths = None if layout.lengths is None else self._upload(layout.lengths)
-        widths = [level_widths(layout, level) for level in range(n_levels)]
+        self.steps = max(*layout.levels.sizes, getattr(layout, "small", 1)).bit_length()
+
+    def measure(self, layout: IntervalLayout | CsrLayout) -> None:
+        """Find the widest nodes of each level, for ``capacity``, and take no more steps than these need; O(nodes)."""
+        widths = [level_widths(layout, level) for level in range(self.n_levels)]
         self.widths = [int(kept[0]) if len(kept) else 0 for kept, _ in widths] + [0]
         self.steps = max(max(self.widths), 1).bit_length()
         self._sums = [np.concatenate([[0], np.cumsum(kept)]).tolist() for kept, _ in widths] + [[0]]
         self._nodes = [n for _, n in widths] + [0]
 
     def capacity(self, level: int | None, n: int, distinct: bool = True) -> int:
-        """The most entries that n nodes have together, all of one level, or of any (None)."""
+        """The most entries that n nodes have together, all of one level, or of any (None); after ``measure``."""
         if level is None:
             return max(self.capacity(each, n, distinct) for each in range(self.n_levels + 1))
         level = min(level, self.n_levels)
@@ -177,12 +256,12 @@ class DeviceLayout:
         taken = (self.ops.take_along(getattr(f, x), at) if x in names else None for x in FIELD_NAMES)
         return NodeFields(*taken)
 
-    def rank(self, filters: DeviceFilters, which: Tensor, leaves: Tensor) -> Tensor:
-        """Live leaves before each of ``leaves``, which are clamped to 0 .. n_leaves; ``which`` broadcasts to them.
+    def rank(self, live: Live, leaves: Tensor) -> Tensor:
+        """Live leaves before each of ``leaves``, which are clamped to 0 .. n_leaves.
 
         Where filters exclude leaves, the result is short of that by a number that depends on the filter alone.
         """
-        leaves, which = leaves.clip(0, self.n_leaves), which.clip(min=0)
+        filters, which, leaves = live.filters, live.which.clip(min=0), leaves.clip(0, self.n_leaves)
         row = which if filters.rows is None else self.ops.gather(filters.rows, which)
         word = row.clip(min=0) * filters.words.shape[1] + (leaves >> 5)
         below = self.ops.gather(filters.words.reshape(-1), word) & ((1 << (leaves & 31)) - 1)
@@ -192,65 +271,33 @@ class DeviceLayout:
         excluded = self.ops.count_less(filters.dead, which * (self.n_leaves + 1) + leaves)
         return self.ops.where(row < 0, leaves, rank) - excluded
 
-    def if_live(self, flags: Tensor, filters: DeviceFilters | None, which: Tensor, low: Tensor, high: Tensor) -> Tensor:
-        """``flags`` where a leaf of low .. high is live (all are, where ``which`` is -1 or ``filters`` None)."""
-        if filters is None:
+    def if_live(self, flags: Tensor, live: Live | None, low: Tensor, high: Tensor) -> Tensor:
+        """``flags`` where a leaf of low .. high is live (all are, where a request has no filter)."""
+        if live is None:
             return flags
-        return flags & ((which < 0) | (self.rank(filters, which, high) > self.rank(filters, which, low)))
+        return flags & ((live.which < 0) | (self.rank(live, high) > self.rank(live, low)))
 
-    def closing(self, f: NodeFields, filters: DeviceFilters | None, which: Tensor) -> Tensor:
-        """Where the end token may come."""
+    def closed(self, f: NodeFields, live: Live | None) -> Tensor:
+        """The nodes after the end token; NONE where it is not allowed."""
         if self.end_token is None:
-            return self.ops.zeros_like(f.there)
-        return self.if_live(f.there & f.own & ~f.ended, filters, which, f.low, f.low + 1)
+            return self.ops.where(f.there, NONE, NONE)
+        allowed = self.if_live(f.there & f.own & ~f.ended, live, f.low, f.low + 1)
+        return self.ops.where(allowed, (ENDED << LEVEL_SHIFT) | (1 << COUNT_SHIFT) | f.low, NONE)
 
-    def live_entry(
-        self, f: NodeFields, at: Tensor, entry: Tensor, filters: DeviceFilters | None, which: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    def live_entry(self, f: NodeFields, at: Tensor, entry: Tensor, live: Live | None) -> tuple[Tensor, Tensor]:
         """Code of an entry of each of the nodes with numbers ``at``, and whether it is a live child."""
-        g = self.take(f, at, ENTRY_FIELDS if filters is None else CHILD_FIELDS)
+        g = self.take(f, at, ENTRY_FIELDS if live is None else CHILD_FIELDS)
         code, exists = self.entry(g, entry)
-        if filters is None:
+        if live is None:
             return code, exists
         _, low, high = self.child(g, entry)
-        return code, self.if_live(exists, filters, which, low, high)
+        return code, self.if_live(exists, live, low, high)
 
-    def follow(
-        self, f: NodeFields, at: Tensor, entry: Tensor, token: Tensor, filters: DeviceFilters | None, which: Tensor
-    ) -> Tensor:
-        """The children at live entries of the nodes with numbers ``at``; ``token``: the entries' tokens."""
-        return self.child(self.take(f, at), entry)[0]
-
-    def close(self, f: NodeFields, at: Tensor, filters: DeviceFilters | None, which: Tensor) -> Tensor:
-        """Where the end token leads from the nodes with numbers ``at``, at which it may come."""
-        return self.closed(self.ops.take_along(f.low, at))
-
-    def stays(self, f: NodeFields, filters: DeviceFilters | None, which: Tensor) -> Tensor:
-        """Where a live item is complete and nothing can follow."""
-        return self.if_live(self.finished(f), filters, which, f.low, f.high)
-
-    def closed(self, leaf: Tensor) -> Tensor:
-        """The node after the end token."""
-        return (ENDED << LEVEL_SHIFT) | (1 << COUNT_SHIFT) | leaf
-
-    def finished(self, f: NodeFields) -> Tensor:
-        """Where an item is complete and nothing can follow."""
-        return f.ended if self.end_token is not None else f.there & (f.width == 0)
-
-    def advance(self, nodes: Tensor, tokens: Tensor, filters: DeviceFilters | None, which: Tensor) -> Tensor:
-        """The nodes after one token (int64) each; NONE where it is not allowed. ``which`` broadcasts to nodes."""
-        f = self.fields(nodes)
-        child = self.live_child(f, tokens - self.begin[f.level], filters, which)
-        if self.end_token is not None:
-            closing = (tokens == self.end_token) & self.closing(f, filters, which)
-            child = self.ops.where(closing, self.closed(f.low), child)
-        return child
-
-    def live_child(self, f: NodeFields, code: Tensor, filters: DeviceFilters | None, which: Tensor) -> Tensor:
+    def live_child(self, f: NodeFields, code: Tensor, live: Live | None) -> Tensor:
         """The live child with each code, or NONE."""
         entry, found = self.find(f, code)
         child, low, high = self.child(f, self.ops.where(found, entry, 0))
-        return self.ops.where(self.if_live(found, filters, which, low, high), child, NONE)
+        return self.ops.where(self.if_live(found, live, low, high), child, NONE)
 
     def split(self, nodes: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """there, level (ENDED as n_levels), count, value, ended."""
@@ -271,7 +318,7 @@ class DeviceLayout:
     def find(self, f: NodeFields, code: Tensor) -> tuple[Tensor, Tensor]:
         """The entry that has each code, and whether there is one."""
         where = self.ops.where
-        low, high = self.ops.zeros_like(f.width), f.width
+        low, high = self.ops.xp.zeros_like(f.width), f.width
         for _ in range(self.steps):
             middle = (low + high) >> 1
             open_ = low < high
@@ -281,22 +328,24 @@ class DeviceLayout:
         at, exists = self.entry(f, low)
         return low, (low < f.width) & exists & (at == code)
 
+    @abstractmethod
     def fields(self, nodes: Tensor) -> NodeFields:
-        raise NotImplementedError
+        """What the ids say, and where the nodes' entries and leaves are."""
 
+    @abstractmethod
     def code(self, f: NodeFields, i: Tensor) -> Tensor:
-        raise NotImplementedError
+        """Code of entry i."""
 
+    @abstractmethod
     def entry(self, f: NodeFields, i: Tensor) -> tuple[Tensor, Tensor]:
         """Code of entry i < width, and whether it is a child."""
-        raise NotImplementedError
 
+    @abstractmethod
     def child(self, f: NodeFields, i: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Node id, first leaf and end of leaves of the child at entry i."""
-        raise NotImplementedError
 
 
-class DeviceInterval(DeviceLayout):
+class IntervalTrie(ArrayTrie):
     """The layout ``interval``; see wfsa/items/interval.py for the arrays."""
 
     def __init__(self, layout: IntervalLayout, ops: ArrayOps) -> None:
@@ -326,7 +375,7 @@ class DeviceInterval(DeviceLayout):
         list_width = gather(self.first_child, number + 1) - 1 - begin
         base = where(small, value + skip, where(head, head_base, begin))
         width = where(small, count - skip, where(head, size, where(listed, list_width, 0)))
-        zero = self.ops.zeros_like(level)
+        zero = self.ops.xp.zeros_like(level)
         column = (level - self.depth).clip(0, max(self.n_levels - self.depth - 1, 0)) * self.n_leaves
         return NodeFields(
             there, level, small, head, base, width, value + count, column, zero,
@@ -368,7 +417,7 @@ class DeviceInterval(DeviceLayout):
         return (level << LEVEL_SHIFT) | where(small, (size << COUNT_SHIFT) | low, at), low, high
 
 
-class DeviceCsr(DeviceLayout):
+class CsrTrie(ArrayTrie):
     """The layout ``csr``; see wfsa/items/csr.py for the arrays."""
 
     def __init__(self, layout: CsrLayout, ops: ArrayOps) -> None:
@@ -405,8 +454,8 @@ class DeviceCsr(DeviceLayout):
         begin = gather(self.indptr, value)
         base = where(head, self.slot_offset[level + 1] + number, where(listed, begin, 0))
         width = where(head, size, where(listed, gather(self.indptr, value + 1) - begin, 0))
-        none = self.ops.zeros_like(there)
-        zero = self.ops.zeros_like(level)
+        none = self.ops.xp.zeros_like(there)
+        zero = self.ops.xp.zeros_like(level)
         return NodeFields(
             there, level, none, head, base, width, zero, zero, number,
             where(there, low, 0), where(there, high, 0), self.ends_here(there, level, low), ended,
@@ -458,6 +507,6 @@ def _largest(widths: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     return np.asarray(np.sort(widths)[::-1], np.int64)
 
 
-def device_layout(layout: IntervalLayout | CsrLayout, ops: ArrayOps) -> DeviceInterval | DeviceCsr:
+def array_trie(layout: IntervalLayout | CsrLayout, ops: ArrayOps) -> IntervalTrie | CsrTrie:
     """Copy a layout to the device of ``ops``."""
-    return DeviceCsr(layout, ops) if isinstance(layout, CsrLayout) else DeviceInterval(layout, ops)
+    return CsrTrie(layout, ops) if isinstance(layout, CsrLayout) else IntervalTrie(layout, ops)

@@ -1,0 +1,471 @@
+"""The step over items in array operations: written once for torch, JAX and NumPy, over ``ArrayOps`` and ``ArrayTrie``.
+
+No shape depends on values, and nothing is read by the host (but in NumPy, where that costs nothing).
+
+**Hubs.** Padding each beam to the level's widest node makes every beam pay for a hub. Here the entries of a request's
+beams lie one after the other in one *work list*; place p of it belongs to the beam found by a search in the running sum
+of widths. Its length is a number known beforehand: the M beams of a request are different nodes, so together they
+have at most the entries of the level's M widest nodes (``ArrayTrie.capacity``). It is exact, never a guess: nothing
+is cut off. Callers that give the same node twice in a request must say ``distinct=False`` (M times the widest node);
+a request that breaks the promise and does not fit comes back with all beams missing rather than with a wrong answer.
+
+**Parts.** An index is one trie. A state of a changing catalogue is two, and a node is an id a part, NONE where the part
+does not have the prefix. Each part has a work list of its own, one after the other. An entry of a later part counts
+only where no earlier part has a live child with the same code, so that each code comes once; where an entry leads is
+then looked up by its code in every part.
+
+Cost, by request: ``capacity`` gathers and the choice of the best among as many; ``full`` reads all logits once more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_, or_
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wfsa._ext.items_ids import content_hash
+from wfsa.errors import ItemError
+from wfsa.items.backends.array_trie import (
+    ArrayOps,
+    CsrTrie,
+    DeviceFilters,
+    IntervalTrie,
+    Live,
+    NodeFields,
+    Tensor,
+    array_trie,
+)
+from wfsa.items.beams import Beams, Normalise, check_normalise
+from wfsa.items.filter import Filters, ItemFilter, stack_filters
+from wfsa.items.live_filter import LiveFilters
+from wfsa.items.nodes import NONE
+
+if TYPE_CHECKING:
+    from wfsa.items.host_steps import HostSteps
+
+Ids = tuple[Tensor, ...]
+"""Nodes, an array of ids for each part."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CatalogueFilters:
+    """Filters of each part of a catalogue for some requests, and which state of it they are of."""
+
+    parts: tuple[DeviceFilters | None, ...]
+    fingerprint: str
+
+    def check(self, fingerprint: str, n_requests: int) -> None:
+        """Raise ItemError where they are of another state of the catalogue, or for other requests."""
+        if self.fingerprint != fingerprint:
+            raise ItemError("filters of another state of the catalogue: make them by this one's `filters`")
+        for one in self.parts:
+            if one is not None and one.which.shape[0] != n_requests:
+                raise ItemError(f"filters for {one.which.shape[0]} requests, nodes of {n_requests}")
+
+
+class Part(NamedTuple):
+    """Nodes [B, M] in one part, and the filter of each request there."""
+
+    trie: IntervalTrie | CsrTrie
+    ids: Tensor
+    f: NodeFields
+    live: Live | None
+
+    def find(self, token: Tensor, beam: Tensor | None = None) -> Tensor:
+        """The live children, or NONE, with these tokens; of the nodes with numbers ``beam``, where it is given."""
+        f = self.f if beam is None else self.trie.take(self.f, beam)
+        return self.trie.live_child(f, token - self.trie.begin[f.level], self.live)
+
+
+class WorkList(NamedTuple):
+    """For each place [B, C] its beam, entry, token, and whether that is allowed; places a part; overflow bool[B]."""
+
+    beam: Tensor
+    entry: Tensor
+    token: Tensor
+    present: Tensor
+    sizes: tuple[int, ...]
+    overflow: Tensor
+
+
+class ArrayItems:
+    """An ItemIndex, or one state of a changing catalogue (LiveItems), whose nodes are int64[…, 2], as arrays.
+
+    Nodes are the index's own ids, int64; tokens are integers; logits any float type. Values are not read on the host,
+    so a node that is none of this index, or NaN logits, raise nothing: a beam with NaN or +inf among the logits that
+    are read has no candidates.
+    """
+
+    def __init__(self, items: HostSteps[Any], ops: ArrayOps) -> None:
+        self.ops = ops
+        self.index: Any = items
+        self.levels, self.root = items.levels, items.root
+        self.n_levels, self.end_token = len(items.levels), items.levels.end_token
+        self.logits_size = items.levels.logits_size
+        self.unclosed = items.has_prefix_items and self.end_token is None
+        self.uniform = len(set(zip(self.levels.offsets, self.levels.sizes, strict=True))) == 1
+        self.tries = tuple(array_trie(part.layout, ops) for part in items.parts)
+        self.fingerprints = tuple(part.fingerprint for part in items.parts)
+        removed = [f"{content_hash(one.item_words, 0):016x}" for one in items.present if isinstance(one, ItemFilter)]
+        self.fingerprint = "+".join([*self.fingerprints, *removed])
+        self.present = tuple(self._put(part, one, 1) for part, one in enumerate(items.present))
+        self._measure()
+
+    def _measure(self) -> None:
+        """Find what the lengths of work lists need."""
+        for trie, part in zip(self.tries, self.index.parts, strict=True):
+            trie.measure(part.layout)
+
+    # --- arguments ------------------------------------------------------------------------------------------------
+
+    def start(self, n_requests: int, width: int) -> Beams:
+        """As ``Beams.start``, on the device."""
+        first = Beams.start(self, n_requests, width)
+        return Beams(*(self.ops.upload(getattr(first, name)) for name in Beams.__slots__))
+
+    def filters(self, filters: Filters | LiveFilters, n_requests: int) -> Any:
+        """Copy one filter for all requests, or one (or None) a request, to the device; equal objects once.
+
+        Returns what the steps take: DeviceFilters, of a catalogue CatalogueFilters; None for no filters.
+        """
+        if len(self.tries) == 1:
+            return self._put(0, filters, n_requests)
+        given = self.index.part_filters(filters, n_requests)
+        if given is None:
+            return None
+        return CatalogueFilters(
+            tuple(self._put(part, list(some), n_requests) for part, some in enumerate(zip(*given, strict=True))),
+            self.fingerprint,
+        )
+
+    def _put(self, part: int, filters: Any, n_requests: int) -> DeviceFilters | None:
+        """Filters of one part on the device."""
+        stacked = stack_filters(filters, n_requests, self.fingerprints[part], self.tries[part].n_leaves)
+        if stacked is None:
+            return None
+        which, words, before, rows, dead = (None if array is None else self.ops.upload(array) for array in stacked)
+        return DeviceFilters(which, words, before, rows, dead, self.fingerprints[part])
+
+    def _rows(self, nodes: Tensor) -> tuple[int, ...]:
+        """The shape of nodes, without the axis of a catalogue's parts. Raises ItemError on another type or shape."""
+        shape, n_parts = tuple(nodes.shape), len(self.tries)
+        if nodes.dtype != self.ops.xp.int64:
+            raise ItemError(f"nodes are {nodes.dtype}, not int64")
+        if n_parts == 1:
+            return shape
+        if shape[-1:] != (n_parts,):
+            raise ItemError(f"nodes are int64{list(shape)}, not int64[…, {n_parts}]")
+        return shape[:-1]
+
+    def _check_logits(self, logits: Tensor, rows: tuple[int, ...]) -> None:
+        want = (*rows, self.logits_size)
+        if tuple(logits.shape) != want or not self.ops.is_float(logits):
+            raise ItemError(f"logits are {logits.dtype}{list(logits.shape)}, not floats {list(want)}")
+
+    def _check_step(self, beams: Beams, logits: Tensor, width: int | None) -> tuple[int, int, int]:
+        """Requests, beams and next width; raises ItemError on what a step cannot take."""
+        rows = self._rows(beams.nodes)
+        if len(rows) != 2:
+            raise ItemError(f"beams have nodes of shape {list(rows)}, not [B, M]")
+        if self.unclosed:
+            raise ItemError("an item is a prefix of another: beam_step needs an index built with an end_token")
+        self._check_logits(logits, rows)
+        n_requests, n_beams = rows
+        width = n_beams if width is None else width
+        if width < 1:
+            raise ItemError(f"{width} beams")
+        if n_beams * (self.logits_size + 1) >= self.ops.rank_limit:
+            raise ItemError(f"{n_beams} beams of {self.logits_size} logits: a request may have 2^31 at most")
+        return n_requests, n_beams, width
+
+    # --- nodes ----------------------------------------------------------------------------------------------------
+
+    def _parts(
+        self, nodes: Tensor, filters: Any, rows: tuple[int, ...], *, flat: bool = False, valid: Tensor | None = None
+    ) -> list[Part]:
+        """Nodes in each part, as they are or ``flat``: [n, 1]. Where not ``valid`` they are NONE."""
+        n_requests = rows[0] if rows else 1
+        if filters is None:
+            given = self.present
+        else:
+            filters.check(self.fingerprint, n_requests)
+            given = filters.parts if isinstance(filters, CatalogueFilters) else (filters,)
+        parts = []
+        for number, (trie, one) in enumerate(zip(self.tries, given, strict=True)):
+            ids = nodes if len(self.tries) == 1 else nodes[..., number]
+            live = None
+            if flat:
+                ids = ids.reshape(-1, 1)
+            if valid is not None:
+                ids = self.ops.where(valid, ids, NONE)
+            if one is not None:
+                which = one.which.reshape(-1, *[1] * max(len(rows) - 1, 0))
+                if flat:
+                    which = self.ops.xp.broadcast_to(which, rows or (1,)).reshape(-1, 1)
+                live = Live(one, which)
+            parts.append(Part(trie, ids, trie.fields(ids), live))
+        return parts
+
+    def _joined(self, ids: Ids, shape: tuple[int, ...]) -> Tensor:
+        """One array of nodes, with a last axis where there are several parts."""
+        if len(ids) == 1:
+            return ids[0].reshape(shape)
+        return self.ops.xp.stack(ids, -1).reshape(*shape, len(ids))
+
+    def _exists(self, ids: Ids) -> Tensor:
+        return reduce(or_, [one >= 0 for one in ids])
+
+    def _level(self, parts: list[Part]) -> Tensor:
+        """The nodes' level."""
+        level = parts[-1].f.level
+        for part in reversed(parts[:-1]):
+            level = self.ops.where(part.f.there, part.f.level, level)
+        return level
+
+    def _finished(self, parts: list[Part]) -> Tensor:
+        """Where an item is complete and nothing can follow."""
+        if self.end_token is not None:
+            return reduce(or_, [part.f.ended for part in parts])
+        there = reduce(or_, [part.f.there for part in parts])
+        return reduce(and_, [part.f.width == 0 for part in parts], there)
+
+    def _stays(self, parts: list[Part]) -> Tensor:
+        """Where a live item is complete and nothing can follow."""
+        live = [trie.if_live(f.there, live, f.low, f.high) for trie, _, f, live in parts]
+        return self._finished(parts) & reduce(or_, live)
+
+    def _closed(self, parts: list[Part]) -> Ids:
+        """Where the end token leads."""
+        return tuple(trie.closed(f, live) for trie, _, f, live in parts)
+
+    def _follow(self, parts: list[Part], beam: Tensor, entry: Tensor, token: Tensor) -> Ids:
+        """The children at live entries of the nodes with numbers ``beam``; ``token``: the entries' tokens."""
+        if len(parts) == 1:
+            trie, _, f, _ = parts[0]
+            return (trie.child(trie.take(f, beam), entry)[0],)
+        return tuple(part.find(token, beam) for part in parts)
+
+    # --- the work list --------------------------------------------------------------------------------------------
+
+    def _capacity(self, part: Part, level: int | None, distinct: bool) -> int:
+        """Places of a work list."""
+        return part.trie.capacity(level, part.f.width.shape[1], distinct)
+
+    def _work_list(self, parts: list[Part], level: int | None, distinct: bool) -> WorkList:
+        lists: list[WorkList] = []
+        for number, part in enumerate(parts):
+            one = self._places(part, self._capacity(part, level, distinct))
+            absent = [earlier.find(one.token, one.beam) < 0 for earlier in parts[:number]]
+            lists.append(one._replace(present=reduce(and_, absent, one.present)))
+        if len(lists) == 1:
+            return lists[0]
+        beam, entry, token, present = (self.ops.xp.concatenate(some, 1) for some in list(zip(*lists, strict=True))[:4])
+        sizes = tuple(size for one in lists for size in one.sizes)
+        return WorkList(beam, entry, token, present, sizes, reduce(or_, [one.overflow for one in lists]))
+
+    def _places(self, part: Part, capacity: int) -> WorkList:
+        trie, _, f, live = part
+        ops, n_beams = self.ops, f.width.shape[1]
+        ends = ops.xp.cumsum(f.width, 1)
+        beam = ops.count_ended(ends, capacity).clip(max=n_beams - 1)
+        place = ops.arange(capacity)[None]
+        inside = place < ends[:, -1:]
+        entry = ops.where(inside, place - ops.take_along(ends - f.width, beam), 0)
+        code, exists = trie.live_entry(f, beam, entry, live)
+        token = code + ops.take_along(trie.begin[f.level], beam)
+        return WorkList(beam, entry, token, inside & exists, (capacity,), ends[:, -1] > capacity)
+
+    def _present(self, nodes: Tensor, filters: Any, rows: tuple[int, ...], level: int | None, size: int) -> Tensor:
+        """bool[n, size], True at allowed tokens; ``size`` is at least the logits'."""
+        parts = self._parts(nodes, filters, rows, flat=True)
+        work = self._work_list(parts, level, False)
+        columns = self.ops.where(work.present, work.token, size)
+        if self.end_token is not None:
+            end = self.ops.where(self._exists(self._closed(parts)), self.end_token, size)
+            columns = self.ops.xp.concatenate([columns, end], 1)
+        return self.ops.flags_at(columns, size)
+
+    def allowed(self, nodes: Tensor, filters: Any = None, *, level: int | None = None) -> Tensor:
+        """Packed masks int32[…, ceil(logits_size / 32)]. ``level``: all nodes have it (None: any)."""
+        rows, n_words = self._rows(nodes), self.levels.n_words
+        bits = self._present(nodes, filters, rows, level, n_words * 32)
+        return self.ops.pack_bits(bits.reshape(-1, n_words, 32)).reshape(*rows, n_words)
+
+    def mask_logits(self, logits: Tensor, nodes: Tensor, filters: Any = None, *, level: int | None = None) -> Tensor:
+        """``logits[…, V]`` with -inf at what is not allowed."""
+        rows = self._rows(nodes)
+        self._check_logits(logits, rows)
+        present = self._present(nodes, filters, rows, level, self.logits_size)
+        return self.ops.where(present.reshape(logits.shape), logits, -float("inf"))
+
+    def children(self, nodes: Tensor, filters: Any = None, *, level: int | None = None) -> tuple[Tensor, Tensor]:
+        """Of nodes of any shape: tokens int32[..., K] and child nodes int64[..., K], -1 where there is none.
+
+        K is the level's widest node, and one where there is an end token; the end token comes first.
+        """
+        ops, rows = self.ops, self._rows(nodes)
+        parts = self._parts(nodes, filters, rows, flat=True)
+        work = self._work_list(parts, level, False)
+        ids = self._follow(parts, work.beam, work.entry, work.token)
+        ids = tuple(ops.where(work.present, one, NONE) for one in ids)
+        token = ops.where(work.present, work.token, -1)
+        if len(parts) > 1:  # a part's entries come after those of the one before
+            order = ops.argsort(ops.where(work.present, token, self.logits_size))
+            token, ids = ops.take_along(token, order), tuple(ops.take_along(one, order) for one in ids)
+        if self.end_token is not None:
+            closed = self._closed(parts)
+            end = ops.where(self._exists(closed), self.end_token, -1)
+            token = ops.xp.concatenate([end, token], 1)
+            ids = tuple(ops.xp.concatenate([first, rest], 1) for first, rest in zip(closed, ids, strict=True))
+        shape = (*rows, token.shape[1])
+        return ops.cast(token, ops.xp.int32).reshape(shape), self._joined(ids, shape)
+
+    def advance(self, nodes: Tensor, tokens: Tensor, filters: Any = None) -> Tensor:
+        """The nodes after one token each; -1 where the token is not allowed."""
+        ops, rows = self.ops, self._rows(nodes)
+        if tuple(tokens.shape) != rows or not ops.is_integer(tokens):
+            raise ItemError(f"tokens are {tokens.dtype}{list(tokens.shape)}, not integers {list(rows)}")
+        parts = self._parts(nodes, filters, rows)
+        token = ops.cast(tokens, ops.xp.int64)
+        ids = tuple(part.find(token) for part in parts)
+        if self.end_token is not None:
+            end = token == self.end_token
+            ids = tuple(ops.where(end, closed, child) for closed, child in zip(self._closed(parts), ids, strict=True))
+        return self._joined(ids, rows)
+
+    def finished(self, nodes: Tensor) -> Tensor:
+        """Where an item is complete and nothing can follow; bool of nodes' shape."""
+        rows = self._rows(nodes)
+        return self._finished(self._parts(nodes, None, rows)).reshape(rows)
+
+    # --- the step -------------------------------------------------------------------------------------------------
+
+    def beam_step(
+        self,
+        beams: Beams,
+        logits: Tensor,
+        *,
+        width: int | None = None,
+        normalise: Normalise = "full",
+        filters: Any = None,
+        level: int | None = None,
+        distinct: bool = True,
+    ) -> Beams:
+        """One step as defined in ``wfsa.items.beams``, exact.
+
+        level     the level of every unfinished beam, where the caller knows it: shorter work lists. None: any
+        distinct  no request has a node twice, as ``start`` and ``beam_step`` make them
+        """
+        check_normalise(normalise)
+        n_requests, n_beams, width = self._check_step(beams, logits, width)
+        ops, minus = self.ops, -float("inf")
+        parts = self._parts(beams.nodes, filters, (n_requests, n_beams), valid=beams.valid)
+        work = self._work_list(parts, level, distinct)
+        closed, stays = self._closed(parts), self._stays(parts)
+        end = self._exists(closed)
+        end_value = ops.full((n_requests, n_beams), minus)
+        if self.end_token is not None:
+            end_value = ops.where(end, ops.cast(logits[:, :, self.end_token], ops.xp.float32), end_value)
+        values = self._values(logits, work)
+        norm = self._norm(logits, self._level(parts), work, values, end_value, normalise, level)
+        self._check_norm(norm, parts)
+        good = (norm > minus) & (norm < float("inf"))  # False for NaN
+
+        # The places of the work list, then one more a beam: its end token, or itself where it is finished.
+        shift = beams.scores - ops.where(good, norm, 0.0)
+        scores = ops.take_along(shift, work.beam) + values
+        scores = ops.where(work.present & ops.take_along(good, work.beam), scores, minus)
+        extra = ops.where(stays, beams.scores, ops.where(end & good, shift + end_value, minus))
+        extra_token = ops.where(end, -1 if self.end_token is None else self.end_token, -1)
+        numbers = ops.arange(n_beams)[None]
+        scores = ops.xp.concatenate([scores, extra], 1)
+        places = ((work.beam, work.token), (numbers, extra_token))
+        rank = [beam * (self.logits_size + 1) + token + 1 for beam, token in places]
+        scores = ops.where(scores == 0, 0.0, scores)  # -0.0 is 0.0
+        scores = ops.where(scores > minus, scores, minus)
+        best, rank, at = ops.best(scores, ops.xp.concatenate(rank, 1), (*work.sizes, n_beams), width)
+
+        valid = (best > minus) & ~work.overflow[:, None]
+        parent = ops.where(valid, rank // (self.logits_size + 1), 0)
+        token = ops.where(valid, rank % (self.logits_size + 1) - 1, -1)
+        ids = self._chosen(parts, closed, work, at, parent, token)
+        taken = ops.cast(token, ops.xp.int32)
+        steps = taken[:, :, None]
+        if beams.sequences.shape[2]:
+            before = ops.take_along(beams.sequences, parent[:, :, None], 1)
+            steps = ops.xp.concatenate([ops.where(valid[:, :, None], before, -1), steps], 2)
+        return Beams(
+            self._joined(tuple(ops.where(valid, one, NONE) for one in ids), (n_requests, width)),
+            ops.where(valid, best, minus),
+            valid,
+            ops.cast(parent, ops.xp.int32),
+            taken,
+            steps,
+        )
+
+    def _chosen(self, parts: list[Part], closed: Ids, work: WorkList, at: Tensor, parent: Tensor, token: Tensor) -> Ids:
+        """The nodes of the chosen places, of which those past the work list close a beam or keep it."""
+        ops, capacity = self.ops, sum(work.sizes)
+        is_extra = at >= capacity
+        entry = ops.where(is_extra, 0, 0)
+        if capacity:
+            entry = ops.where(is_extra, 0, ops.take_along(work.entry, at.clip(max=capacity - 1)))
+        ids = []
+        for part, child, end in zip(parts, self._follow(parts, parent, entry, token), closed, strict=True):
+            stay = ops.take_along(part.ids, parent)
+            if self.end_token is not None:
+                stay = ops.where(token >= 0, ops.take_along(end, parent), stay)
+            ids.append(ops.where(is_extra, stay, child))
+        return tuple(ids)
+
+    def _check_norm(self, norm: Tensor, parts: list[Part]) -> None:
+        """Where values are read: raise ItemError on NaN or +inf among the logits."""
+
+    def _values(self, logits: Tensor, work: WorkList) -> Tensor:
+        """The logit of each place, float32; -inf where nothing is present."""
+        flat = logits.reshape(logits.shape[0], -1)
+        at = self.ops.where(work.present, work.beam * self.logits_size + work.token, 0)
+        read = self.ops.take_along(flat, at) if flat.shape[1] else at
+        return self.ops.where(work.present, self.ops.cast(read, self.ops.xp.float32), -float("inf"))
+
+    def _norm(
+        self, logits: Tensor, of_beam: Tensor, work: WorkList, values: Tensor, end_value: Tensor, normalise: str,
+        level: int | None,
+    ) -> Tensor:  # fmt: skip
+        """float32[B, M]: -inf over nothing, NaN or +inf where a logit that is read is."""
+        if normalise in ("full", "level"):
+            return self._dense_norm(logits, of_beam, normalise, level)
+        ops, infinity = self.ops, float("inf")
+        # NaN would be lost in a maximum on some devices: it counts as +inf.
+        first = ops.where(ops.xp.isnan(end_value), infinity, end_value)
+        top = ops.spread_max(first, work.beam, ops.where(ops.xp.isnan(values), infinity, values))
+        if normalise == "none":
+            return ops.where(top < infinity, 0.0, top)
+        safe = ops.where((top > -infinity) & (top < infinity), top, 0.0)
+        # Sums in float64, so that the order in which a device adds does not show in float32.
+        above = ops.where(values > -infinity, values - ops.take_along(safe, work.beam), -infinity)
+        total = ops.xp.exp(ops.cast(first - safe, ops.xp.float64))
+        total = ops.spread_sum(total, work.beam, ops.xp.exp(ops.cast(above, ops.xp.float64)))
+        norm = ops.cast(ops.cast(safe, ops.xp.float64) + ops.xp.log(total), ops.xp.float32)
+        return ops.where((top > -infinity) & (top < infinity), norm, top)
+
+    def _dense_norm(self, logits: Tensor, of_beam: Tensor, normalise: str, level: int | None) -> Tensor:
+        ops = self.ops
+        if normalise == "full":
+            return ops.log_sum_exp(logits)
+        if level is None and self.uniform and self.end_token is None:
+            level = 0  # all levels read the same logits; a finished beam's norm is not used
+        if level is None:
+            trie, token = self.tries[0], ops.arange(self.logits_size)
+            begin = trie.begin[of_beam][:, :, None]
+            inside = (token >= begin) & (token < begin + trie.sizes[of_beam][:, :, None])
+            norm = ops.log_sum_exp(ops.where(inside, logits, -float("inf")))
+        elif level < self.n_levels:
+            begin = self.levels.offsets[level]
+            norm = ops.log_sum_exp(logits[:, :, begin : begin + self.levels.sizes[level]])
+        else:
+            norm = ops.full(tuple(logits.shape[:2]), -float("inf"))
+        if self.end_token is None:
+            return norm
+        return ops.xp.logaddexp(norm, ops.cast(logits[:, :, self.end_token], ops.xp.float32))
