@@ -195,7 +195,7 @@ def _baselines(rows: Any, index: ItemIndex, prefixes: Any, nodes: Any, logits: A
     columns = _columns(index, leaves)
     search = PrefixVerification(columns)
     every = np.broadcast_to(np.arange(size), logits.shape)
-    low, high = index.layout.intervals(nodes)
+    low, high = index.leaves_below(nodes)
     assert (search.has_code(low, high, level, every) == truth).all(), "PPV differs"
     few = np.argpartition(-logits, 50, axis=1)[:, :50]
     assert (search.scratch(prefixes, few) == np.take_along_axis(truth, few, 1)).all(), "PPV from scratch differs"

@@ -83,6 +83,7 @@ cdef extern from "items/step.hpp" namespace "wfsa::items" nogil:
         void advance(const int64_t*, const int64_t*, int64_t, int64_t, const FilterView* const*, int64_t*) except +
         int64_t beam_step(const StepInput&, const StepOutput&, int) except +
 
+    int64_t find_leaves(const Step&, const int64_t*, int64_t, int64_t*, int64_t*, int64_t*)
     unique_ptr[Step] make_step(cbool, int, cbool, const Shape&, const Arrays&) except +
     unique_ptr[Step] make_union_step(const Step&, const Step&, const FilterView*) except +
     float log_sum(const RowSum&)
@@ -282,6 +283,15 @@ cdef class StepCore:
     def bad_node(self, object nodes):
         """The first id in int64[…] (of a union int64[…, 2]) that no node of this index has, or -1."""
         return self.step.get().bad_node(<const int64_t*>_data(nodes), nodes.size // self.sides)
+
+    def leaves(self, object nodes):
+        """(bad, low, high, own), int64 of int64[n], of one index: see find_leaves in step.hpp."""
+        low, high, own = np.empty_like(nodes), np.empty_like(nodes), np.empty_like(nodes)
+        cdef int64_t bad = find_leaves(
+            self.step.get()[0], <const int64_t*>_data(nodes), nodes.size, <int64_t*>_data(low), <int64_t*>_data(high),
+            <int64_t*>_data(own),
+        )
+        return bad, low, high, own
 
     def allowed(self, object nodes, int64_t per_request, object filters):
         """int32[n, words] of int64[n]."""

@@ -14,6 +14,7 @@
 #include <limits>
 #include <memory>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "items/parts.hpp"
@@ -371,6 +372,22 @@ class StepOf final : public Step {
         }
     }
 };
+
+// The leaves low .. high below each node, 0 .. 0 for none, and the leaf that ends there, -1 where none does. Returns the
+// first id that is no node of the index, at which it stops, or -1. The step is not a union's.
+inline int64_t find_leaves(const Step& step, const int64_t* nodes, int64_t n, int64_t* low, int64_t* high,
+                           int64_t* own) {
+    const Trie& trie = *step.trie();
+    for (int64_t i = 0; i < n; ++i) {
+        low[i] = high[i] = 0;
+        own[i] = kNone;
+        if (nodes[i] < 0) continue;
+        if (!trie.valid(nodes[i])) return nodes[i];
+        std::tie(low[i], high[i]) = trie.interval(nodes[i]);
+        own[i] = trie.terminal(nodes[i]);
+    }
+    return kNone;
+}
 
 inline std::unique_ptr<Step> make_step(bool csr, int code_bytes, bool wide, const Shape& s, const Arrays& a) {
     auto with = [&](auto code) -> std::unique_ptr<Step> {

@@ -149,7 +149,7 @@ def test_a_full_beam_ranks_all_items(data: st.DataObject, case: CatalogueCase, s
         return float(sum(scores[step][token] for step, token in enumerate(tokens)))
 
     found = [
-        tuple(index.layout.sequences(index.layout.terminals(np.asarray([node])))[0].tolist())
+        tuple(index.layout.sequences(index.terminals(np.asarray([node])))[0].tolist())
         for node in beams.nodes[0][beams.valid[0]]
     ]
     found = [tuple(c for c in item if c >= 0) for item in found]

@@ -391,7 +391,7 @@ def _query(arguments: argparse.Namespace) -> int:
             else:
                 print(f"no item begins with {' '.join(map(str, arguments.codes[: level + 1]))}")
             return 1
-    codes, _, low, high = index.layout.expand(int(node[0]))
+    codes, low, high = index.codes_after(int(node[0]))
     ends = index.item_ids(node)[0]
     below = int(index.n_below(node)[0])
     order = np.argsort(low - high, kind="stable")[: arguments.limit]

@@ -29,8 +29,7 @@ def below(index: ItemIndex, codes: Sequence[int], only: Sequence[int] | None, li
         node = index.advance(node, np.asarray([index.levels.offsets[level] + code]))
         if node[0] < 0:
             raise ItemError(f"no item begins with {' '.join(map(str, codes[: level + 1]))}")
-    found, _, low, high = index.layout.expand(int(node[0]))
-    low, high = np.asarray(low, np.int64), np.asarray(high, np.int64)
+    found, low, high = index.codes_after(int(node[0]))
     sizes = high - low
     alive = sizes if live is None else live.rank(high) - live.rank(low)
     order = np.lexsort((found, -alive))

@@ -33,7 +33,7 @@ import numpy.typing as npt
 from wfsa.errors import ItemError
 from wfsa.items.head import HeadShape
 from wfsa.items.levels import Levels
-from wfsa.items.nodes import ENDED, NONE, Int64s, count_of, leaves_that_end, level_of, pack, value_of
+from wfsa.items.nodes import NONE, Int64s
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,58 +75,6 @@ class CsrLayout:
         names = ("starts", "head_mask", "head_state", "indptr", "codes", "leaf_low", "leaf_high", "lengths")
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
-    def intervals(self, nodes: Int64s) -> tuple[Int64s, Int64s]:
-        """First leaf and end of each node's leaves; (0, 0) for NONE."""
-        low, high = np.zeros_like(nodes), np.zeros_like(nodes)
-        level, count, value = level_of(nodes), count_of(nodes), value_of(nodes)
-        there = nodes >= 0
-        rows = there & (count > 0)
-        low[rows], high[rows] = value[rows], value[rows] + count[rows]
-        head = there & (count == 0) & (level < self.depth)
-        low[head], high[head] = self.starts[value[head]], self.starts[value[head] + 1]
-        tail = there & (count == 0) & (level >= self.depth)
-        low[tail], high[tail] = self.state_intervals(value[tail], level[tail])
-        return low, high
-
-    def state_intervals(self, states: Int64s, level: Int64s) -> tuple[Int64s, Int64s]:
-        """Leaves below states of the given levels."""
-        low = self.leaf_low[states].astype(np.int64)
-        if self.leaf_high is not None:
-            return low, self.leaf_high[states].astype(np.int64)
-        last = states + 1 == np.asarray(self.state_offset, np.int64)[level - self.depth + 1]
-        following = self.leaf_low[np.minimum(states + 1, len(self.leaf_low) - 1)].astype(np.int64)
-        return low, np.where(last, self.n_leaves, following)
-
-    def expand(self, node: int) -> tuple[npt.NDArray[np.int64], Int64s, Int64s, Int64s]:
-        """The children of one node, by code: codes, node ids, first leaves, ends of leaves."""
-        array = np.asarray(node, np.int64)
-        level, value = int(level_of(array)), int(value_of(array))
-        if node < 0 or level >= len(self.levels):
-            empty = np.zeros(0, np.int64)
-            return empty, empty, empty, empty
-        if level < self.depth:
-            size, offset = self.levels.sizes[level], self.slot_offset
-            number = (value - offset[level]) * size
-            base = offset[level + 1] + number
-            bounds = self.starts[base : base + size + 1].astype(np.int64)
-            codes = np.flatnonzero(bounds[1:] > bounds[:-1])
-            low, high = bounds[codes], bounds[codes + 1]
-            if level + 1 < self.depth:
-                return codes, pack(level + 1, 0, base + codes), low, high
-            states = self.head_state[number + codes].astype(np.int64)
-        else:
-            begin, end = int(self.indptr[value]), int(self.indptr[value + 1])
-            codes, states = self.codes[begin:end], self.n_head + np.arange(begin, end)
-            low, high = self.state_intervals(states, np.full(len(states), level + 1))
-        if level + 1 == len(self.levels):
-            return codes.astype(np.int64), pack(level + 1, 1, low), low, high
-        return codes.astype(np.int64), pack(level + 1, 0, states), low, high
-
-    def terminals(self, nodes: Int64s) -> Int64s:
-        """The leaf that ends at each node, -1 where none does."""
-        low, high = self.intervals(nodes)
-        return leaves_that_end(nodes, low, high, self.lengths, len(self.levels))
-
     def sequences(self, leaves: Int64s) -> npt.NDArray[np.int32]:
         """Codes int32[n, L] of leaves, -1 past an end."""
         out = np.full((len(leaves), len(self.levels)), -1, np.int32)
@@ -152,24 +100,6 @@ class CsrLayout:
             counts = np.diff(self.indptr[begin : end + 1])
             widths.append(int(counts.max()) if len(counts) else 0)
         return widths
-
-    def check_nodes(self, nodes: Int64s) -> None:
-        """Raise ItemError on an id that no node of this index can have."""
-        level, count, value = level_of(nodes), count_of(nodes), value_of(nodes)
-        n_levels, depth = len(self.levels), self.depth
-        leaf = (count == 1) & ((level == n_levels) | (level == ENDED)) & (value < self.n_leaves)
-        slots = np.asarray([*self.slot_offset, *[0] * n_levels], np.int64)
-        head = (count == 0) & (level < depth) & (value >= slots[np.minimum(level, n_levels)])
-        head &= value + 1 < slots[np.minimum(level, n_levels) + 1]
-        safe = np.where(head, value, 0)
-        head &= self.starts[safe] < self.starts[safe + 1]
-        states = np.asarray([*[0] * depth, *self.state_offset], np.int64)
-        tail = (count == 0) & (level >= depth) & (level < n_levels) & (value >= states[np.minimum(level, n_levels)])
-        tail &= value < states[np.minimum(level, n_levels) + 1]
-        good = (nodes < 0) | ((nodes >> 55 == 0) & (leaf | head | tail))
-        if not bool(np.all(good)):
-            bad = int(nodes[~good].reshape(-1)[0])
-            raise ItemError(f"{bad} is no node of this index")
 
 
 def check_csr(layout: CsrLayout) -> None:

@@ -32,6 +32,7 @@ from wfsa.items.host_steps import HostSteps
 from wfsa.items.index_data import IndexData
 from wfsa.items.interval import SMALL
 from wfsa.items.item_ids import ItemId, Missing
+from wfsa.items.nodes import ENDED, LEVEL_SHIFT, Int64s, level_of
 from wfsa.items.shard_file import Manifest, read_manifest
 from wfsa.items.sharded_build import Here, build_sharded
 from wfsa.items.shards import is_sharded, load_base, place_of
@@ -239,6 +240,13 @@ class ItemIndex(IndexData, HostSteps[AnyFilter]):
         Raises ItemError on filters of another index, or not one a request.
         """
         return node_items.item_ids(self, np.asarray(nodes, np.int64), filters)
+
+    def codes_after(self, node: int) -> tuple[Int64s, Int64s, Int64s]:
+        """The codes that follow one node, rising, with the first leaf and the end of the leaves below each child."""
+        _, tokens, children = self.children(np.asarray([node]))
+        following = level_of(children) != ENDED
+        offset = self.levels.offsets[min(node >> LEVEL_SHIFT, self.n_levels - 1)]
+        return tokens[following].astype(np.int64) - offset, *self.leaves_below(children[following])
 
     def first_item(self, nodes: Any, filters: Filters = None) -> npt.NDArray[Any]:
         """The id of the first live item that ends at each node, in nodes' shape; arguments as in :meth:`item_ids`.

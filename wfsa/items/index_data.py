@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wfsa._ext.items_step import StepCore
+from wfsa.errors import ItemError
 from wfsa.items.bits import pack_bits
 from wfsa.items.csr import CsrLayout
 from wfsa.items.head import HeadShape
@@ -146,8 +147,22 @@ class IndexData:
 
     def n_below(self, nodes: Int64s) -> Int64s:
         """How many leaves are below each node."""
-        low, high = self.layout.intervals(nodes)
+        low, high = self.leaves_below(nodes)
         return high - low
+
+    def leaves_below(self, nodes: Int64s) -> tuple[Int64s, Int64s]:
+        """First leaf and end of the leaves below each node; (0, 0) for NONE. Raises ItemError on ids of no node."""
+        return self._leaves(nodes)[:2]
+
+    def terminals(self, nodes: Int64s) -> Int64s:
+        """The leaf that ends at each node, -1 where none does. Raises ItemError on ids of no node."""
+        return self._leaves(nodes)[2]
+
+    def _leaves(self, nodes: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+        bad, low, high, own = self.core.leaves(np.ascontiguousarray(nodes, np.int64))
+        if bad >= 0:
+            raise ItemError(f"{bad} is no node of this index")
+        return low, high, own
 
     def leaves_at(self, positions: Int64s) -> Int64s:
         """The leaves of the items at positions of the leaf order."""

@@ -42,7 +42,7 @@ from wfsa.errors import ItemError
 from wfsa.items.bits import popcount, ranks
 from wfsa.items.head import HeadShape
 from wfsa.items.levels import Levels
-from wfsa.items.nodes import ENDED, MAX_COUNT, NONE, Int64s, count_of, leaves_that_end, level_of, pack, value_of
+from wfsa.items.nodes import MAX_COUNT, NONE, Int64s, pack
 
 SMALL: Final = 32
 
@@ -78,63 +78,6 @@ class IntervalLayout:
         names = ("starts", "columns", "indexed_words", "indexed_before", "first_child", "head_mask", "lengths")
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
-    def intervals(self, nodes: Int64s) -> tuple[Int64s, Int64s]:
-        """First leaf and end of each node's leaves; (0, 0) for NONE."""
-        value, count = value_of(nodes), count_of(nodes)
-        slot = np.where((count == 0) & (nodes >= 0), value, 0)
-        low = np.where(count > 0, value, self.starts[slot].astype(np.int64))
-        high = np.where(count > 0, value + count, self.starts[slot + 1].astype(np.int64))
-        return np.where(nodes < 0, 0, low), np.where(nodes < 0, 0, high)
-
-    def expand(self, node: int) -> tuple[npt.NDArray[np.int64], Int64s, Int64s, Int64s]:
-        """The children of one node, by code: codes, node ids, first leaves, ends of leaves."""
-        array = np.asarray(node, np.int64)
-        level, count, value = int(level_of(array)), int(count_of(array)), int(value_of(array))
-        if node < 0 or level >= len(self.levels):
-            empty = np.zeros(0, np.int64)
-            return empty, empty, empty, empty
-        if count:
-            first = value + int(self.lengths is not None and self.lengths[value] == level)
-            column = self.columns[level - self.depth, first : value + count]
-            new = np.flatnonzero(np.concatenate([[True], column[1:] != column[:-1]])[: len(column)])
-            codes, bounds = column[new], first + np.concatenate([new, [len(column)]])
-            slots = np.zeros(len(codes), np.int64)
-        elif level < self.depth:
-            size = self.levels.sizes[level]
-            base = self.slot_offset[level + 1] + (value - self.slot_offset[level]) * size
-            bounds = self.starts[base : base + size + 1].astype(np.int64)
-            codes = np.flatnonzero(bounds[1:] > bounds[:-1])
-            slots = base + codes
-            return (
-                codes,
-                self._nodes(level + 1, slots, bounds[codes], bounds[codes + 1]),
-                bounds[codes],
-                bounds[codes + 1],
-            )
-        else:
-            number = self.indexed_number(value)
-            begin, end = int(self.first_child[number]), int(self.first_child[number + 1])
-            bounds = self.starts[begin:end].astype(np.int64)
-            codes, slots = self.columns[level - self.depth, bounds[:-1]], np.arange(begin, end - 1)
-        low, high = bounds[:-1].astype(np.int64), bounds[1:].astype(np.int64)
-        return codes.astype(np.int64), self._nodes(level + 1, slots, low, high), low, high
-
-    def indexed_number(self, slot: int) -> int:
-        """Which child list a slot with its bit set has."""
-        word, bit = divmod(slot, 32)
-        below = int(self.indexed_words[word]) & ((1 << bit) - 1)
-        return int(self.indexed_before[word]) + below.bit_count()
-
-    def _nodes(self, level: int, slots: Int64s, low: Int64s, high: Int64s) -> Int64s:
-        size = high - low
-        small = (size <= self.small) & (level >= self.depth)
-        return pack(level, np.where(small, size, 0), np.where(small, low, slots))
-
-    def terminals(self, nodes: Int64s) -> Int64s:
-        """The leaf that ends at each node, -1 where none does."""
-        low, high = self.intervals(nodes)
-        return leaves_that_end(nodes, low, high, self.lengths, len(self.levels))
-
     def sequences(self, leaves: Int64s) -> npt.NDArray[np.int32]:
         """Codes int32[n, L] of leaves, -1 past an end."""
         out = np.full((len(leaves), len(self.levels)), -1, np.int32)
@@ -168,30 +111,9 @@ class IntervalLayout:
         """How many slots before this one have child lists."""
         if slot >= len(self.indexed_words) * 32:
             return len(self.first_child) - 1
-        return self.indexed_number(slot)
-
-    def check_nodes(self, nodes: Int64s) -> None:
-        """Raise ItemError on an id that no node of this index can have."""
-        level, count, value = level_of(nodes), count_of(nodes), value_of(nodes)
-        n_levels = len(self.levels)
-        known = (level <= n_levels) | (level == ENDED)
-        offsets = np.asarray([*self.slot_offset, self.slot_offset[-1]], np.int64)
-        at = np.minimum(level, n_levels)
-        # The last slot of a level is an end, never a node.
-        slot = (level < n_levels) & (value >= offsets[at]) & (value + 1 < offsets[at + 1])
-        safe = np.where(slot, value, 0)
-        slot &= np.where(level < self.depth, self.starts[safe] < self.starts[safe + 1], self._bit(safe) == 1)
-        rows = (level >= self.depth) & (count <= self.small) & (value + count <= self.n_leaves)
-        good = (nodes < 0) | (known & (nodes >> 55 == 0) & np.where(count > 0, rows, slot))
-        if not bool(np.all(good)):
-            bad = int(nodes[~good].reshape(-1)[0])
-            raise ItemError(f"{bad} is no node of this index")
-
-    def _bit(self, slots: Int64s) -> Int64s:
-        if not len(self.indexed_words):
-            return np.zeros_like(slots)
-        words: Int64s = self.indexed_words[slots >> 5].astype(np.int64)
-        return (words >> (slots & 31)) & 1
+        word, bit = divmod(slot, 32)
+        below = int(self.indexed_words[word]) & ((1 << bit) - 1)
+        return int(self.indexed_before[word]) + below.bit_count()
 
 
 def check_interval(layout: IntervalLayout) -> None:

@@ -258,9 +258,9 @@ def _crosses(base: ItemIndex, delta: ItemIndex) -> bool:
     for level in range(base.n_levels):
         codes = sequences[:, level].astype(np.int64)
         ended = codes < 0
-        if np.any(ended & (base.n_below(nodes) > (base.layout.terminals(nodes) >= 0))):
+        if np.any(ended & (base.n_below(nodes) > (base.terminals(nodes) >= 0))):
             return True
-        if np.any(~ended & (base.layout.terminals(nodes) >= 0)):
+        if np.any(~ended & (base.terminals(nodes) >= 0)):
             return True
         tokens = np.where(ended, -1, codes + base.levels.offsets[level])
         nodes = base.advance(nodes, tokens)

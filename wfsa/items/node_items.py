@@ -26,7 +26,7 @@ def live_positions(index: IndexData, nodes: Int64s, filters: Filters = None) -> 
     """
     n_requests = nodes.shape[0] if nodes.ndim else 1
     check_filters(filters, n_requests, index.fingerprint)
-    leaves = index.layout.terminals(nodes.reshape(-1))
+    leaves = index.terminals(nodes.reshape(-1))
     ends = leaves >= 0
     indptr = np.zeros(len(leaves) + 1, np.int64)
     if index.item_indptr is None or not index.n_leaves:

@@ -54,19 +54,3 @@ def count_of(nodes: Int64s) -> Int64s:
 
 def value_of(nodes: Int64s) -> Int64s:
     return nodes & VALUE_MASK
-
-
-def leaves_that_end(
-    nodes: Int64s, low: Int64s, high: Int64s, lengths: npt.NDArray[np.uint8] | None, n_levels: int
-) -> Int64s:
-    """The leaf that ends at each node, -1 where none does; ``low`` and ``high`` are the nodes' leaves.
-
-    ``lengths``: codes of each leaf, None where all have ``n_levels``. Only a node's first leaf can end at it.
-    """
-    level = level_of(nodes)
-    if lengths is None:
-        ends = (level == n_levels) | (level == ENDED)
-    else:
-        safe = np.minimum(low, max(len(lengths) - 1, 0))
-        ends = (high > low) & ((lengths[safe] == level) | (level == ENDED))
-    return np.where((nodes >= 0) & ends, low, -1)

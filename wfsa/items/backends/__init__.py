@@ -7,5 +7,5 @@
         jax      a JAX device, jitted
     triton   two fused kernels a step (triton_kernels.py), on a GPU
 
-``ItemIndex`` and ``LiveItems`` step with the first two; the others copy an index, or a state of a catalogue, to a device.
+``ItemIndex`` and ``LiveItems`` step with ``cython`` and ``numpy``; the others copy either to a device.
 """
