@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from .inline import empty_symbols
 from .ir import Grammar, Match, Tokens
 from .regex.restrict import nullable
 from .regular import Alt, And, Cat, Chars, Literal, Minus, Regular, Repeat
@@ -54,7 +55,6 @@ class Inline:
 
     grammar: Grammar
     origin: str = ""
-    empty: bool = False  # does it derive the empty word
 
 
 Expr = Regular | Tokens | Ref | Seq | Choice | Many | Lexeme | Inline
@@ -94,8 +94,8 @@ def derives_empty(e: Expr, empty: set[str]) -> bool:
             return nullable(e)
         case Lexeme(pattern):
             return nullable(pattern)
-        case Inline():
-            return e.empty
+        case Inline(grammar):
+            return ~grammar.start in empty_symbols(grammar)
         case Ref(name):
             return name in empty
         case Seq(parts):

@@ -72,27 +72,16 @@ def _moved(u: Unordered, n: int) -> Unordered:
     )  # fmt: skip
 
 
-def takes_empty(grammar: Grammar) -> bool:
-    """Whether `grammar` derives the empty word."""
-    empty: set[int] = set()
-    known: dict[int, bool] = {}
-
-    def may_be_empty(s: int) -> bool:
-        if s < 0:
-            return ~s in empty
-        if s not in known:
-            pattern = grammar.terminals[s].pattern
-            known[s] = isinstance(pattern, Regular) and nullable(pattern)
-        return known[s]
-
-    changed = True
-    while changed and grammar.start not in empty:
-        changed = False
-        for lhs, rhs in grammar.rules:
-            if lhs not in empty and all(map(may_be_empty, rhs)):
-                empty.add(lhs)
-                changed = True
-    return grammar.start in empty
+def empty_symbols(grammar: Grammar) -> set[int]:
+    """The symbols that may derive the empty word."""
+    empty = {i for i, t in enumerate(grammar.terminals) if isinstance(t.pattern, Regular) and nullable(t.pattern)}
+    grows = True
+    while grows:
+        check()
+        before = len(empty)
+        empty |= {~lhs for lhs, rhs in grammar.rules if empty.issuperset(rhs)}
+        grows = len(empty) > before
+    return empty
 
 
 def uncounted(t: Terminal) -> Regular:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..allowance import check
-from ..inline import uncounted
+from ..inline import empty_symbols, uncounted
 from ..ir import Grammar, Terminal, Tokens
 from ..regex.restrict import nullable
 from ..regular import ByteSet, Cat, both, cat, has_units, negate_ranges, star
@@ -33,7 +33,7 @@ class _Edge:
         self.rules_of: dict[int, list[tuple[int, ...]]] = {}
         for lhs, rhs in grammar.rules:
             self.rules_of.setdefault(lhs, []).append(rhs)
-        self.empty = self._may_be_empty()
+        self.empty = empty_symbols(grammar)
         self.terminals = list(grammar.terminals)
         self.nonterminals = list(grammar.nonterminals)
         self.origins = list(grammar.origins)
@@ -83,19 +83,6 @@ class _Edge:
         self.distinct += [(new, few) for m, few in self.grammar.distinct if m == n]
         self.todo.append(n)
         return ~new
-
-    def _may_be_empty(self) -> set[int]:
-        """The symbols that may derive the empty word."""
-        empty = {
-            i for i, t in enumerate(self.grammar.terminals) if not isinstance(t.pattern, Tokens) and nullable(t.pattern)
-        }
-        grows = True
-        while grows:
-            check()
-            before = len(empty)
-            empty |= {~lhs for lhs, rhs in self.grammar.rules if empty.issuperset(rhs)}
-            grows = len(empty) > before
-        return empty
 
 
 def _restricted(t: Terminal) -> Terminal:

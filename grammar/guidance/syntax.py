@@ -97,7 +97,7 @@ class _Parser(Reader):
         elif kind in ("%override", "%declare", "%extend"):
             self.fail(f"{kind} is not in this dialect", "write the definition out, or pass dialect='lark'")
         else:
-            self.fail("expected a rule, a terminal or a statement")
+            self.unexpected("a rule, a terminal or a statement")
 
     def options(self) -> dict[str, bool]:
         value = self.values[self.at]

@@ -3,7 +3,7 @@ r"""Lark grammars -> IR, policy "longest".
     read_lark(text, start="start", import_paths=(), base_path=None) -> Grammar
 
 The lark package decides what a Lark grammar means: the tests compare with it.  Of the package only its library of
-grammars is read; and its parser is asked what is wrong with a text that is no grammar.
+grammars is read.
 
     text -> statements          syntax.py, notation/    recursive descent
     statements -> definitions   definitions.py          imports, %extend, %override, %ignore, templates checked

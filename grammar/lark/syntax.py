@@ -1,8 +1,7 @@
 """The text of a Lark grammar -> its statements.
 
 Invariant: this module accepts what Lark accepts and reads it alike.  `tests/grammar/test_lark_syntax.py` compares both
-on every grammar at hand and on mutations of them.  Where the text is no grammar, Lark reads it again and says what is
-wrong (:mod:`.faults`).
+on every grammar at hand and on mutations of them.
 
 One extension, which cannot collide because ``<`` begins no lexeme of Lark's: token-level terminals.
 """
@@ -17,7 +16,6 @@ from ..notation.dialects import LARK
 from ..notation.lexemes import Place
 from ..notation.nodes import Alternatives, Atom, CharRange, Import, Literal, Name, Special
 from ..notation.reader import Reader
-from .faults import lark_fault
 
 
 class Defined(NamedTuple):
@@ -43,7 +41,7 @@ def parse(text: str, place: str = "") -> Statements:
     try:
         reader.statements()
     except GrammarError as e:
-        raise lark_fault(text, e, place) from None
+        raise GrammarError(f"{place}{e}") from None
     return reader.out
 
 
@@ -74,7 +72,7 @@ class _LarkReader(Reader):
             while self.kind != "NL":
                 self.declared()
         else:
-            self.fail("expected a rule, a terminal or a statement")
+            self.unexpected("a rule, a terminal or a statement")
 
     def declared(self) -> None:
         line, is_terminal = self.place.line, self.kind == "TERMINAL"

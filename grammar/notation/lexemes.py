@@ -57,6 +57,11 @@ class Lexemes(NamedTuple):
     lines: Lines
 
 
+def line_at(text: str, offset: int) -> str:
+    """The line at an offset, for messages."""
+    return text[text.rfind("\n", 0, offset) + 1 :].partition("\n")[0].strip()[:100] or "end of the grammar"
+
+
 @lru_cache(maxsize=1)
 def cut(text: str, dialect: Dialect) -> Lexemes:
     """Return the lexemes of `text`, which the caller must not change; kept for who asks next for the same.
@@ -91,8 +96,7 @@ def _cut_to_value(text: str, at: int, dialect: Dialect, out: Lexemes) -> int:
         if kind != "P":
             kinds.append(kind)
             if kind == "BAD" and dialect.strict:
-                line = text[text.rfind("\n", 0, m.start()) + 1 :].partition("\n")[0].strip()[:100]
-                raise GrammarError(f"unexpected {got!r} at {lines.shown(m.start())}: {line}")
+                raise GrammarError(f"unexpected {got!r} at {lines.shown(m.start())}: {line_at(text, m.start())}")
         else:
             kinds.append(got)
             if got in keywords:

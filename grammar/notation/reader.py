@@ -20,11 +20,12 @@ from wfsa.errors import GrammarError
 
 from ..allowance import check
 from .dialects import Dialect
-from .lexemes import Place, cut
+from .lexemes import Place, cut, line_at
 from .nodes import Alternatives, Atom, Import, Item, Maybe, Option
 
 _OPERATORS: Final = {"?": (0, 1), "*": (0, None), "+": (1, None)}
 _NEARLY_ALWAYS: Final = frozenset(("OR", "NL", ")"))  # what follows an alternative, in every dialect
+_SHOWN: Final = {"RULE": "a name in small letters", "NUMBER": "a number", "STRING": "a string"}
 _HOW_OFTEN: Final = "write {m}, {m,} or {m,n}"
 
 T = TypeVar("T")
@@ -68,7 +69,7 @@ class Reader:
     def take(self, kind: str, what: str = "") -> str:
         """Take the lexeme at hand, which must be of this kind (for messages: must be `what`), and return its text."""
         if self.kinds[self.at] != kind:
-            self.fail(f"expected {what or repr(kind)}, found {self.found()}")
+            self.unexpected(what or _SHOWN.get(kind) or repr(kind))
         self.at += 1
         return self.texts[self.at - 1]
 
@@ -189,9 +190,10 @@ class Reader:
                 out.append(Item(atom))
         return tuple(out)
 
-    def unexpected(self) -> NoReturn:
-        """Raise GrammarError for a lexeme that neither begins an atom nor may follow one."""
-        self.fail(f"expected a symbol, found {self.found()}")
+    def unexpected(self, expected: str = "a symbol") -> NoReturn:
+        """Raise GrammarError for the lexeme at hand, where something else belongs."""
+        what = f"unexpected {self.found()}" if self.kind == "BAD" else f"expected {expected}, found {self.found()}"
+        raise GrammarError(f"{what} at {self.place}: {line_at(self.text, self.place.offset)}")
 
     def group(self, kind: str) -> Atom:
         """``(...)`` or ``[...]``."""

@@ -34,7 +34,6 @@ from ..boundary import Boundary
 from ..emit import emit_rules
 from ..expressions import Choice, Expr, Inline, Many, Ref, Seq
 from ..free_text import free_text, text_until
-from ..inline import takes_empty
 from ..ir import Grammar, Tokens
 from ..json_schema.explain.report import ReportEntry, SchemaReport, TagEntries
 from ..json_schema.lowering import LoweredSchema, read_json_schema
@@ -222,7 +221,7 @@ class _Lowering:
                 raise type(error)(_placed(str(error), path)) from None
             self.lowered.append((path, lowered))
             self.note_bars(barred, style is not None, path)
-            got = self.schemas[key] = Inline(lowered.grammar, path, takes_empty(lowered.grammar))
+            got = self.schemas[key] = Inline(lowered.grammar, path)
         return got
 
     def barred(self, excludes: Sequence[str], style: Style | None, path: str) -> frozenset[bytes]:
@@ -249,7 +248,7 @@ class _Lowering:
             grammar = read()
         except (GrammarError, LimitError) as error:
             raise type(error)(f"{error}; at {path}.{field}") from None
-        return Inline(grammar, f"{path}.{field}", takes_empty(grammar))
+        return Inline(grammar, f"{path}.{field}")
 
     def _any_text(self, f: dict[str, Any], path: str, after: After) -> Expr:
         if f["max_tokens"] is not None:

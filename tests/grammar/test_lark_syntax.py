@@ -12,7 +12,6 @@ from lark.exceptions import LarkError
 
 from tests.grammar.conformance import cases
 from wfsa.errors import GrammarError
-from wfsa.grammar.lark.faults import without_special
 from wfsa.grammar.lark.syntax import Defined, parse
 from wfsa.grammar.notation.dialects import LARK
 from wfsa.grammar.notation.lexemes import cut
@@ -49,6 +48,15 @@ def lark_statements(text: str) -> list[Any] | None:
         return None
     imports = [statement(s) for s in tree.children if s.data == "import"]
     return imports + [d for s in tree.children if s.data != "import" for d in as_list(statement(s))]
+
+
+def without_special(text: str) -> str:
+    """`text` with each token-level terminal replaced by a plain terminal's name of equal length, for Lark to read."""
+    lexemes = cut(text, LARK)
+    for kind, got, at in zip(lexemes.kinds, lexemes.texts, lexemes.offsets, strict=True):
+        if kind == "SPECIAL":
+            text = text[:at] + "T" * len(got) + text[at + len(got) :]
+    return text
 
 
 def as_list(value: Any) -> list[Any]:
