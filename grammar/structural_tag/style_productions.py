@@ -11,16 +11,16 @@ separators that are terminals), so that it is spelled out, a nonterminal for eac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from wfsa.errors import LimitError, SchemaError
 
 from ..expressions import Choice, Expr, Seq
-from ..ir import Tokens
+from ..ir import Marks, Tokens
 from ..json_schema.domains.arrays import Distinct
 from ..json_schema.read.keywords import shown
-from ..json_schema.write.productions import MAX_STATES, Extra, Member, Options, Productions
+from ..json_schema.write.productions import MAX_STATES, Asked, Extra, Member, Options, Productions
 from ..regular import (
     EPSILON,
     ByteSet,
@@ -161,20 +161,19 @@ class StyleProductions(Productions):
     # ---- objects -----------------------------------------------------------------------------------------------------
 
     def object(
-        self, members: tuple[Member, ...], extra: tuple[int, int] | None, origin: str, lhs: int | None = None
-    ) -> int:
-        ended = tuple((k, self._ended(k, v, origin), required) for k, v, required in members)
-        return super().object(ended, extra, origin, lhs)
+        self, members: tuple[Member, ...], extra: tuple[int, int] | None, origin: str, lhs: int | None = None,
+        ordered: bool = True,
+    ) -> int:  # fmt: skip
+        if ordered:
+            members = tuple((k, self._ended(k, v, origin), required) for k, v, required in members)
+        return super().object(members, extra, origin, lhs, ordered)
 
     def object_that_counts(
-        self, members: tuple[Options, ...], extras: tuple[Extra, ...], low: int, high: int | None, wanted: int,
-        ordered: bool, origin: str, lhs: int | None = None,
-    ) -> int:  # fmt: skip
-        if not ordered:
-            return self.listed_object(members, extras, low, high, wanted, False, origin, lhs)
-        return super().object_that_counts(
-            self._all_ended(members, origin), extras, low, high, wanted, ordered, origin, lhs
-        )
+        self, members: tuple[Options, ...], extras: tuple[Extra, ...], asked: Asked, origin: str, lhs: int | None = None
+    ) -> int:
+        if asked.ordered:
+            members = self._all_ended(members, origin)
+        return super().object_that_counts(members, extras, asked, origin, lhs)
 
     def _all_ended(self, members: tuple[Options, ...], origin: str) -> tuple[Options, ...]:
         return tuple(
@@ -183,46 +182,43 @@ class StyleProductions(Productions):
         )
 
     def listed_object(
-        self, members: tuple[Options, ...], extras: tuple[Extra, ...], low: int, high: int | None, wanted: int,
-        ordered: bool, origin: str, lhs: int | None = None,
-    ) -> int:  # fmt: skip
+        self, members: tuple[Options, ...], extras: tuple[Extra, ...], asked: Asked, origin: str, lhs: int | None = None
+    ) -> int:
+        low, high, wanted, ordered = asked
         if ordered:
             raise LimitError(f"an object in this style needs more than {MAX_STATES} states at {origin}")
-        key = ("listed", members, extras, low, high, wanted)
-        lhs, known = self._begin(key, "object", origin, lhs)
+        key = ("listed", members, extras, asked)
+        whole, known = self._begin(key, "object", origin, lhs)
         if known:
-            return lhs
-        self._made.setdefault(key, lhs)
+            return whole
+        self._made.setdefault(key, whole)
         members = self._all_ended(members, origin)
         needed = sum(1 << i for i, (_, _, required) in enumerate(members) if required)
-        cap = low if high is None else high
-        begin = 0, 0, 0  # the members that are written, how many properties, the conditions met
-        states = {begin: self.nonterminal("members", origin)}  # of its own: others may lead back to it
-        self.rules.append((~states[begin], ()))
-        for state in (todo := [begin]):  # grows while it is walked
+        cap = max(low, 1) if high is None else high
+        State = tuple[int, int, int]  # the members that are written, how many properties, the conditions met
+
+        def moves(state: State) -> Iterator[tuple[tuple[int, int], State]]:
             there, count, bits = state
-            if count == cap and high is not None:
-                more: list[tuple[int, int, int, int]] = []
-            else:
-                more = [
-                    (there | 1 << i, k, v, met) for i, (k, choices, _) in enumerate(members) if not there >> i & 1
-                    for v, met in choices
-                ]  # fmt: skip
-                more += [(there, k, v, met) for k, choices in extras for v, met in choices]
-            for after, k, v, met in more:
-                to = after, min(count + 1, cap), (bits | met) & wanted
-                if to not in states:
-                    if len(states) >= MAX_STATES:
-                        raise LimitError(
-                            f"properties in any order need more than {MAX_STATES} states in this style; take the "
-                            f"declared order at {origin}"
-                        )
-                    states[to] = self.nonterminal("members", origin)
-                    todo.append(to)
-                self.rules.append((~states[to], (states[state], k, v)))
-            if there & needed == needed and count >= low and bits & wanted == wanted:
-                self.rules.append((~lhs, (states[state], self.close_object)))
-        return lhs
+            if count == high:
+                return
+            for i, (k, choices, _) in enumerate(members):
+                if not there >> i & 1:
+                    for v, met in choices:
+                        yield (k, v), (there | 1 << i, min(count + 1, cap), (bits | met) & wanted)
+            for k, choices in extras:
+                for v, met in choices:
+                    yield (k, v), (there, min(count + 1, cap), (bits | met) & wanted)
+
+        def is_end(state: State) -> bool:
+            there, count, bits = state
+            return there & needed == needed and count >= low and bits & wanted == wanted
+
+        if self.by_states((0, 0, 0), moves, is_end, True, origin, lambda: whole) is None:
+            raise LimitError(
+                f"properties in any order need more than {MAX_STATES} states in this style; take the declared order at "
+                f"{origin}"
+            )
+        return whole
 
     # ---- arrays ------------------------------------------------------------------------------------------------------
 
@@ -249,12 +245,13 @@ class StyleProductions(Productions):
         rest = None if rest is None else self._item(rest, origin)
         return super().array(items, rest, low, high, origin, lhs, distinct)
 
-    def array_with_state(
-        self, begin: Any, choices: Callable[[Any], Iterable[tuple[int, Any]]], is_end: Callable[[Any], bool],
-        origin: str, in_advance: Callable[[], int | None] = lambda: None, distinct: Distinct = "no",
-        repeats: Callable[[Any], bool] = lambda state: False,
-    ) -> int:  # fmt: skip
-        def items(state: Any) -> Iterable[tuple[int, Any]]:
-            return [(self._item(value, origin), to) for value, to in choices(state)]
+    def by_states(
+        self, begin: Any, moves: Callable[[Any], Iterable[tuple[tuple[int, ...], Any]]], is_end: Callable[[Any], bool],
+        is_object: bool, origin: str, in_advance: Callable[[], int | None],
+        mark: Callable[[Any], Marks | None] = lambda state: None,
+    ) -> int | None:  # fmt: skip
+        def items(state: Any) -> Iterator[tuple[tuple[int], Any]]:
+            for (value,), to in moves(state):
+                yield (self._item(value, origin),), to
 
-        return super().array_with_state(begin, items, is_end, origin, in_advance, distinct, repeats)
+        return super().by_states(begin, moves if is_object else items, is_end, is_object, origin, in_advance, mark)

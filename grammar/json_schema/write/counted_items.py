@@ -1,6 +1,6 @@
 """Arrays that count kinds of items, or whose items must not repeat.
 
-The rules go along states, made by :meth:`.Productions.array_with_state`:
+The rules go along states, made by :meth:`.Productions.by_states`:
 
     (items so far, up to the last bound; items of each kind so far, up to its bound; values used)
 
@@ -18,12 +18,14 @@ from typing import Any
 
 from wfsa.errors import LimitError
 
+from ...ir import Marks
 from ..counting.pools import MAX_KINDS, Pools, kinds_of
 from ..domains.arrays import Distinct
 from ..domains.handles import Handle
 from ..domains.shape import Shape
 from ..widening import Unenforceable
 from .context import Empty, LoweringContext, Place
+from .productions import MARKS, MAX_STATES
 
 MAX_DISTINCT = 10  # values of the items of an array that must not repeat, remembered by the grammar
 
@@ -74,13 +76,17 @@ class CountedItems:
             )
         context.may_be_empty = True
         used: Used = (0,) * len(self._scarce.sizes) if self._scarce else 0
-        return context.out.array_with_state(
-            (0, (0,) * len(self._kinds), used), self._choices, self._is_end, shape.path,
-            lambda: self._place.in_advance, self._must_differ, lambda state: by_text and state[2] == -2,
+        all_marked = None if self._must_differ == "no" else MARKS[self._must_differ]
+        got = context.out.by_states(
+            (0, (0,) * len(self._kinds), used), self._choices, self._is_end, False, shape.path,
+            lambda: self._place.in_advance, lambda state: Marks.REPEATS if by_text and state[2] == -2 else all_marked,
         )  # fmt: skip
+        if got is None:
+            raise LimitError(f"an array needs more than {MAX_STATES} states for its counts at {shape.path}")
+        return got
 
-    def _choices(self, state: State) -> Iterator[tuple[int, State]]:
-        """(symbol of an item, the state after it)"""
+    def _choices(self, state: State) -> Iterator[tuple[tuple[int], State]]:
+        """Yield what can be written, an item, and the state after it."""
         n, counts, used = state
         if self._high is not None and n >= self._high:
             return
@@ -88,9 +94,9 @@ class CountedItems:
             after = self._counts_after(counts, met)
             now = self._used_after(used, number)
             if after is not None and now is not None:
-                yield symbol, (min(n + 1, self._most), after, now)
+                yield (symbol,), (min(n + 1, self._most), after, now)
                 if self._shape.arrays.repeated and number is None and n and not used:
-                    yield symbol, (min(n + 1, self._most), after, -2)
+                    yield (symbol,), (min(n + 1, self._most), after, -2)
 
     def _is_end(self, state: State) -> bool:
         n, counts, used = state

@@ -1,7 +1,7 @@
 """The rules of a shape's objects.
 
 Where only names are told apart, an object is a chain of its members (:meth:`.Productions.object`), or in any order a
-list of them (:meth:`.Productions.object_in_any_order`).  Names in classes (``patternProperties``, ``propertyNames``,
+list of them (:class:`wfsa.grammar.ir.Unordered`).  Names in classes (``patternProperties``, ``propertyNames``,
 what is unevaluated), conditions that some member has to meet, and counts need a state beside it: the names are parted
 into classes, each member's values by the conditions that they meet, and :meth:`.Productions.object_that_counts` makes
 the rules.
@@ -16,7 +16,7 @@ from ...ir import MAX_UNITS
 from ..domains.handles import Handle, number_of
 from ..domains.shape import Shape
 from .context import Empty, LoweringContext, Place, Symbol
-from .productions import Choice, Extra, Member, Options
+from .productions import Asked, Choice, Extra, Member, Options
 
 MAX_KINDS = 256  # of values of one property
 
@@ -64,8 +64,7 @@ class Objects:
             return Empty(f"property {others[0]!r} is required and additionalProperties admits nothing for it", path)
         # One name has an order, too, where others may come before it.
         has_order = self._any_order and len(properties) + len(others) > is_closed
-        make = out.object_in_any_order if has_order else out.object
-        return make(tuple(members), extra, path, self._place.in_advance)
+        return out.object(tuple(members), extra, path, self._place.in_advance, not has_order)
 
     def _lacking(self, name: str, value: object) -> Empty:
         """Return why a required property cannot be written: for its value, or else for its name."""
@@ -109,9 +108,8 @@ class Objects:
         members = [(key, self._noting(wanted, got), is_required) for key, got, is_required in members]
         extras = [(key, self._noting(wanted, got)) for key, got in extras]
         context.may_be_empty = context.may_be_empty or not self._any_order  # no state may be an end
-        return context.out.object_that_counts(
-            tuple(members), tuple(extras), low, high, wanted, not self._any_order, path, self._place.in_advance
-        )
+        asked = Asked(low, high, wanted, not self._any_order)
+        return context.out.object_that_counts(tuple(members), tuple(extras), asked, path, self._place.in_advance)
 
     def _members(self) -> list[Options] | Empty:
         """Return the members whose names the shape speaks of."""

@@ -23,15 +23,15 @@ A right-hand side is never empty.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from wfsa.errors import LimitError
 
 from ...allowance import check
 from ...ir import MAX_GROUPS, Grammar, Marks, Terminal, Unordered
-from ...regular import Literal, Regular, Words, alt, both
+from ...regular import Literal, Regular, Words, alt
 from ..domains.arrays import Distinct
 from ..spelling.finite import scalar_spellings
 from .lexemes import Lexemes
@@ -42,13 +42,22 @@ MAX_OPTIONAL = 1000  # members of a chain: what may follow is every later one, s
 
 MAX_STATES = 5000  # of one object or array that counts
 
-_MARKS: dict[Distinct, Marks] = {"endless": Marks.DIFFERS, "exhaustible": Marks.MAY_RUN_OUT}
+MARKS: dict[Distinct, Marks] = {"endless": Marks.DIFFERS, "exhaustible": Marks.MAY_RUN_OUT}
 
 Member = tuple[int, int, bool]  # key, value, is it required
 Choice = tuple[int, int]  # value, bits
 Options = tuple[int, tuple[Choice, ...], bool]  # key, choices, is it required
 Extra = tuple[int, tuple[Choice, ...]]  # key of any other name, choices
 State = tuple[int, int, int]  # members so far, bits, how many declared ones are passed (-1: nothing is written)
+
+
+class Asked(NamedTuple):
+    """What is asked of an object's members beside their keys and values."""
+
+    low: int = 0
+    high: int | None = None  # how many members
+    wanted: int = 0  # conditions that some member has to meet (bits)
+    ordered: bool = True  # in the declared order, all others last
 
 
 class Productions:
@@ -143,24 +152,11 @@ class Productions:
             got = self._made[key] = self.terminal("key of a class:", self.lexemes.key_of(texts), origin)
         return got
 
-    def scalar(self, key: object, name: str, pattern: Regular, origin: str) -> int:
-        """The terminal of a set of scalars, which `key` identifies."""
-        got = self._made[key] = self.terminal(name, pattern, origin)
-        return got
-
-    def counted_string(self, least: int, most: int | None, origin: str) -> int:
-        """The terminal of the strings of so many characters."""
-        key = ("units", least, most)
-        got = self._made.get(key)
-        if got is None:
-            pattern = self.lexemes.counted_string
-            got = self._made[key] = self.terminal("string of bounded length", pattern, origin, (least, most))
-        return got
-
-    def counted_text(self, key: object, name: str, text: Regular, least: int, most: int | None, origin: str) -> int:
-        """The terminal of the strings of so many characters whose spelling is in `text`, which `key` identifies."""
-        pattern = both(self.lexemes.counted_string, self.lexemes.glued(text))
-        got = self._made[key] = self.terminal(name, pattern, origin, (least, most))
+    def scalar(
+        self, key: object, name: str, pattern: Regular, origin: str, units: tuple[int, int | None] | None = None
+    ) -> int:
+        """The terminal of a set of scalars, which `key` identifies; `units`: the bounds of a length that is counted."""
+        got = self._made[key] = self.terminal(name, pattern, origin, units)
         return got
 
     def made(self, key: object) -> int | None:
@@ -217,11 +213,14 @@ class Productions:
     # ---- objects -------------------------------------------------------------------------------------------------
 
     def object(
-        self, members: tuple[Member, ...], extra: tuple[int, int] | None, origin: str, lhs: int | None = None
-    ) -> int:
-        """An object of `members` in order, then of `extra` (key, value) in any number.  `lhs` is used if given."""
-        if sum(not required for *_, required in members) > MAX_OPTIONAL:
-            return self._plainly_listed(members, extra, True, origin, lhs)
+        self, members: tuple[Member, ...], extra: tuple[int, int] | None, origin: str, lhs: int | None = None,
+        ordered: bool = True,
+    ) -> int:  # fmt: skip
+        """An object of `members` and, in any number, of `extra` (key, value), in order or not.  `lhs`: used if given."""
+        if not ordered or sum(not required for *_, required in members) > MAX_OPTIONAL:
+            options = tuple((key, ((value, 0),), required) for key, value, required in members)
+            extras = () if extra is None else ((extra[0], ((extra[1], 0),)),)
+            return self.listed_object(options, extras, Asked(ordered=ordered), origin, lhs)
         key = (members, extra)
         lhs, known = self._begin(key, "object", origin, lhs)
         if known:
@@ -255,57 +254,33 @@ class Productions:
             rules.append((~lhs, (brace, self.close_object)))
         return lhs
 
-    def object_in_any_order(
-        self, members: tuple[Member, ...], extra: tuple[int, int] | None, origin: str, lhs: int | None = None
-    ) -> int:
-        """The same with its members in any order."""
-        return self._plainly_listed(members, extra, False, origin, lhs)
-
-    def _plainly_listed(
-        self, members: tuple[Member, ...], extra: tuple[int, int] | None, ordered: bool, origin: str, lhs: int | None
-    ) -> int:
-        others: tuple[Extra, ...] = () if extra is None else ((extra[0], ((extra[1], 0),)),)
-        return self.listed_object(
-            tuple((key, ((value, 0),), required) for key, value, required in members),
-            others, 0, None, 0, ordered, origin, lhs,
-        )  # fmt: skip
-
     def object_that_counts(
-        self, members: tuple[Options, ...], extras: tuple[Extra, ...], low: int, high: int | None, wanted: int,
-        ordered: bool, origin: str, lhs: int | None = None,
-    ) -> int:  # fmt: skip
-        """An object of `low` to `high` members that meet the conditions `wanted` (bits).
+        self, members: tuple[Options, ...], extras: tuple[Extra, ...], asked: Asked, origin: str, lhs: int | None = None
+    ) -> int:
+        """An object that is asked for a number of members, or for conditions that some of them meet.
 
-        `ordered`: in the declared order, `extras` last; else in any order.  Few members in order are spelled out, a
-        nonterminal for each count and set of conditions; more, and those in any order, are a list with a set beside
-        the parser.
+        Few members in order are spelled out, a nonterminal for each count and set of conditions; more, and those in any
+        order, are a list with a set beside the parser.
         """
-        if not ordered:
-            return self.listed_object(members, extras, low, high, wanted, ordered, origin, lhs)
-        key = ("state", members, extras, low, high, wanted)
-        lhs, known = self._begin(key, "object", origin, lhs)
-        if known:
-            return lhs
-        n = len(self.names)
-        rules = self._spelled_out(members, extras, low, high, wanted, origin, lhs)
-        if rules is None:
-            del self.names[n:], self.origins[n:]
-            return self.listed_object(members, extras, low, high, wanted, ordered, origin, lhs)
-        self.rules += rules
-        self._made.setdefault(key, lhs)
-        return lhs
+        if asked.ordered:
+            key = ("state", members, extras, asked)
+            lhs, known = self._begin(key, "object", origin, lhs)
+            if known or self._spelled_out(members, extras, asked, origin, lhs):
+                self._made.setdefault(key, lhs)
+                return lhs
+        return self.listed_object(members, extras, asked, origin, lhs)
 
     def listed_object(
-        self, members: tuple[Options, ...], extras: tuple[Extra, ...], low: int, high: int | None, wanted: int,
-        ordered: bool, origin: str, lhs: int | None = None,
-    ) -> int:  # fmt: skip
+        self, members: tuple[Options, ...], extras: tuple[Extra, ...], asked: Asked, origin: str, lhs: int | None = None
+    ) -> int:
         """The same as a list with a set of members beside the parser (`Unordered`).
 
         Raises LimitError for more conditions than such a list can have.
         """
+        low, high, wanted, ordered = asked
         if wanted.bit_count() > MAX_GROUPS:
             raise LimitError(f"more than {MAX_GROUPS} conditions on some property of one object at {origin}")
-        key = ("listed", members, extras, low, high, wanted, ordered)
+        key = ("listed", members, extras, asked)
         lhs, known = self._begin(key, "object", origin, lhs)
         if known:
             return lhs
@@ -342,56 +317,81 @@ class Productions:
         return lhs
 
     def _spelled_out(
-        self, members: tuple[Options, ...], extras: tuple[Extra, ...], low: int, high: int | None, wanted: int,
-        origin: str, lhs: int,
-    ) -> list[tuple[int, tuple[int, ...]]] | None:  # fmt: skip
-        """The rules of an object in the declared order, a nonterminal for each state; None if that takes too many."""
+        self, members: tuple[Options, ...], extras: tuple[Extra, ...], asked: Asked, origin: str, lhs: int
+    ) -> bool:
+        """Make the rules of an object in the declared order; False, and none, if that takes too many states."""
+        low, high, wanted, _ = asked
         cap = low if high is None else high
-        needed = any(required for _, _, required in members)
-        rules: list[tuple[int, tuple[int, ...]]] = []
-        states: dict[State, int] = {}
         begin: State = 0, 0, -1  # nothing written
-        todo: list[State] = [begin]
+        needs_some = any(required for _, _, required in members)
 
-        def target(to: State) -> int:
-            if to not in states:
-                states[to] = self.nonterminal("members", origin)
-                todo.append(to)
-            return states[to]
+        def moves(state: State) -> Iterator[tuple[tuple[int, ...], State]]:
+            count, bits, passed = state
 
-        def write(state: State, k: int, choices: tuple[Choice, ...], passed: int) -> None:
-            """Rules for one more member."""
-            count = state[0] + 1
-            if count > cap:
-                if high is not None:
-                    return
-                count = cap
-            for v, bits in choices:
-                p = target((count, state[1] | bits, passed))
-                rhs = (self.open_object, k, v) if state is begin else (states[state], self.comma, k, v)
-                rules.append((~p, rhs))
+            def written(k: int, choices: tuple[Choice, ...], passed: int) -> Iterator[tuple[tuple[int, ...], State]]:
+                if high is None or count < high:
+                    for v, met in choices:
+                        yield (k, v), (min(count + 1, cap), bits | met, passed)
 
-        for state in todo:  # grows while it is walked
-            if len(todo) > MAX_STATES:
-                return None
-            passed = max(state[2], 0)
-            for i in range(passed, len(members)):
+            for i in range(max(passed, 0), len(members)):
                 k, choices, required = members[i]
-                write(state, k, choices, i + 1)
+                yield from written(k, choices, i + 1)
                 if required:
                     break
                 if state is not begin:  # pass over it
-                    rules.append((~target((state[0], state[1], i + 1)), (states[state],)))
+                    yield (), (count, bits, i + 1)
                     break
             for k, choices in extras:
-                write(state, k, choices, passed)
-        for state in todo:
+                yield from written(k, choices, max(passed, 0))
+
+        def is_end(state: State) -> bool:
             count, bits, passed = state
-            complete = passed == len(members) or (state is begin and not needed)
-            if count >= low and bits & wanted == wanted and complete:
-                rhs = (self.open_object,) if state is begin else (states[state],)
-                rules.append((~lhs, (*rhs, self.close_object)))
-        return rules
+            complete = passed == len(members) or (state is begin and not needs_some)
+            return complete and count >= low and bits & wanted == wanted
+
+        n, n_rules = len(self.names), len(self.rules)
+        if self.by_states(begin, moves, is_end, True, origin, lambda: lhs) is not None:
+            return True
+        del self.names[n:], self.origins[n:], self.rules[n_rules:]
+        return False
+
+    def by_states(
+        self, begin: Any, moves: Callable[[Any], Iterable[tuple[tuple[int, ...], Any]]], is_end: Callable[[Any], bool],
+        is_object: bool, origin: str, in_advance: Callable[[], int | None],
+        mark: Callable[[Any], Marks | None] = lambda state: None,
+    ) -> int | None:  # fmt: skip
+        """An object or array as an automaton over its members or items, a nonterminal for each state.
+
+        `moves` of a state are (what is written, next state): () to go on without a member.  None leads back to `begin`.
+        `in_advance` returns the nonterminal that the whole got while `moves` made its parts.  It is called after the
+        last call of `moves`, since a part may refer back to the whole.
+        `mark`: what the runtime has to know about the items up to a state.
+
+        Returns None after `MAX_STATES` states.
+        """
+        opening, closing = self.open_array, self.close_array
+        if is_object:
+            opening, closing = self.open_object, self.close_object
+        states: dict[Any, int] = {}
+        for state in (todo := [begin]):  # grows while it is walked
+            before = (opening,) if state is begin else (states[state], self.comma)
+            for written, to in moves(state):
+                if to not in states:
+                    if len(states) >= MAX_STATES:
+                        return None
+                    states[to] = self.nonterminal("members" if is_object else "items", origin)
+                    marked = mark(to)
+                    if marked is not None:
+                        self.distinct.append((~states[to], marked))
+                    todo.append(to)
+                self.rules.append((~states[to], (*before, *written) if written else before[:1]))
+        lhs = in_advance()
+        if lhs is None:
+            lhs = self.nonterminal("object" if is_object else "array", origin)
+        self.rules += [(~lhs, (p, closing)) for state, p in states.items() if is_end(state)]
+        if is_end(begin):
+            self.rules.append((~lhs, (opening, closing)))
+        return lhs
 
     # ---- arrays --------------------------------------------------------------------------------------------------
 
@@ -449,49 +449,11 @@ class Productions:
             rules.append((~lhs, (at, self._up_to(rest, most - more, origin, distinct), close)))
         return lhs
 
-    def array_with_state(
-        self, begin: Any, choices: Callable[[Any], Iterable[tuple[int, Any]]], is_end: Callable[[Any], bool],
-        origin: str, in_advance: Callable[[], int | None] = lambda: None, distinct: Distinct = "no",
-        repeats: Callable[[Any], bool] = lambda state: False,
-    ) -> int:  # fmt: skip
-        """An array as an automaton over its items: `choices` of a state are (item, next state).
-
-        `in_advance` returns the nonterminal that the array got while its items were read.  It is called after the last
-        call of `choices`: `choices` reads the items, and one of them may refer back to this array.
-        `repeats`: does a state follow an item that equals an earlier one, and nothing else?
-
-        Raises LimitError when there are too many states.
-        """
-        states: dict[Any, int] = {}
-        todo: list[Any] = [begin]
-        for state in todo:  # grows while it is walked
-            for item, to in choices(state):
-                if to not in states:
-                    if len(states) >= MAX_STATES:
-                        raise LimitError(f"an array needs more than {MAX_STATES} states for its counts at {origin}")
-                    states[to] = self.nonterminal("items", origin)
-                    if repeats(to):
-                        self.distinct.append((~states[to], Marks.REPEATS))
-                    elif distinct != "no":
-                        self.distinct.append((~states[to], _MARKS[distinct]))
-                    todo.append(to)
-                rhs = (self.open_array, item) if state == begin else (states[state], self.comma, item)
-                self.rules.append((~states[to], rhs))
-        lhs = in_advance()
-        if lhs is None:
-            lhs = self.nonterminal("array", origin)
-        for state, p in states.items():
-            if is_end(state):
-                self.rules.append((~lhs, (p, self.close_array)))
-        if is_end(begin):
-            self.rules.append((~lhs, (self.open_array, self.close_array)))
-        return lhs
-
     def _step(self, rhs: tuple[int, ...], origin: str, distinct: Distinct) -> int:
         check()
         p = self.nonterminal("items", origin)
         if distinct != "no":
-            self.distinct.append((~p, _MARKS[distinct]))
+            self.distinct.append((~p, MARKS[distinct]))
         self.rules.append((~p, rhs))
         return p
 
@@ -560,6 +522,4 @@ class Productions:
             if key is None or item is None:
                 return None
             members.append((key, item, True))
-        if any_order and len(members) > 1:
-            return self.object_in_any_order(tuple(members), None, origin)
-        return self.object(tuple(members), None, origin)
+        return self.object(tuple(members), None, origin, ordered=not any_order or len(members) < 2)

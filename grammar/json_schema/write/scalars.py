@@ -5,8 +5,8 @@ regular language, and the lexer tells its alternatives apart at no cost.  Types 
 what has bounds is keyed by all that its spellings depend on, so that equal ones are made once in a process
 (:meth:`.lexemes.Lexemes.cached`).  Objects and arrays under ``enum`` are rules, since their lexemes are many.
 
-A string bounded by nothing but its length is a terminal that counts (:meth:`.Productions.counted_string`), beside the
-one for the rest; so is one with a pattern and a length that is large (:meth:`.Productions.counted_text`).
+A string bounded by nothing but its length is a terminal that counts (:attr:`wfsa.grammar.ir.Terminal.units`), beside
+the one for the rest; so is one with a pattern and a length that is large.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from wfsa.errors import LimitError
 from ...allowance import check
 from ...ir import MAX_UNITS
 from ...regex.restrict import lengths
-from ...regular import NOTHING, Literal, Regular, alt
+from ...regular import NOTHING, Literal, Regular, alt, both
 from ..domains.shape import Shape
 from ..domains.strings import ANY_STRINGS, Strings
 from ..domains.types import BOOLEAN, FRACTION, INTEGER, NULL, NUMBER, STRING
@@ -149,7 +149,12 @@ class Scalars(Parts):
             return Empty(NO_STRING, shape.path)
         if most is not None and most >= MAX_UNITS:
             most = None
-        return self._context.out.counted_string(min(least, MAX_UNITS - 1), most, shape.path)
+        out, units = self._context.out, (min(least, MAX_UNITS - 1), most)
+        got = out.made(("units", units))
+        if got is None:
+            tree = self._context.lexemes.counted_string
+            got = out.scalar(("units", units), "string of bounded length", tree, shape.path, units)
+        return got
 
     def _collect_counted(self, shape: Shape) -> None:
         """Add the strings in patterns of which one bound is counted; those with the same bound are one terminal."""
@@ -164,7 +169,8 @@ class Scalars(Parts):
 
     def _counted_texts(self) -> Iterator[int]:
         """Yield the terminals of strings in patterns of which one bound is counted, one for each bound."""
-        out, spelling = self._context.out, self._context.document.options.spelling
+        context = self._context
+        out, lexemes, spelling = context.out, context.lexemes, context.document.options.spelling
         for units, found in self._counted.items():
             key = ("counted", units, tuple(found))
             got = out.made(key)
@@ -174,8 +180,8 @@ class Scalars(Parts):
                 if not trees:
                     self.why = Empty(NO_STRING, shape.path)
                     continue
-                text = self._context.lexemes.free(alt(*trees))
-                got = out.counted_text(key, _string_name(shape), text, *units, shape.path)
+                text = both(lexemes.counted_string, lexemes.glued(lexemes.free(alt(*trees))))
+                got = out.scalar(key, _string_name(shape), text, shape.path, units)
             yield got
 
     def _terminal(self) -> int | None:
