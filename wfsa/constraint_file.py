@@ -108,7 +108,7 @@ def _report(entries: Any, where: str) -> SchemaReport | None:
     if entries is None:
         return None
     try:
-        return SchemaReport(tuple(ReportEntry(*entry) for entry in entries))
+        return SchemaReport(tuple, tuple(ReportEntry(*entry) for entry in entries))
     except TypeError:
         raise ArtifactError(f"{where} is damaged: bad report") from None
 

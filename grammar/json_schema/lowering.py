@@ -37,7 +37,7 @@ from ..unproductive import trimmed
 from .domains.handles import Handle, number_of, path_of
 from .domains.shape import Shape
 from .domains.types import ARRAY, OBJECT, SCALARS, type_of
-from .explain.report import SchemaEntries, SchemaReport
+from .explain.report import SchemaReport, schema_entries
 from .options import SchemaOptions
 from .read.alternatives import Alternatives
 from .read.document import Document, draft_of
@@ -106,7 +106,7 @@ def read_json_schema(
 def lowered_schema(document: Document, schema: Any, grammar: Grammar) -> LoweredSchema:
     """The result of a lowering: a grammar, and what was found on the way."""
     options, widenings = document.options, document.widenings.listed()
-    report = SchemaReport(SchemaEntries(schema, options, document.draft, widenings))
+    report = SchemaReport(schema_entries, schema, options, document.draft, widenings)
     slips = tuple(document.unknown.slips())
     return LoweredSchema(grammar, report, SchemaSource(schema, options), slips, widenings)
 

@@ -22,7 +22,7 @@ with its own ``$schema``, ``$defs`` and references; it is named by its place in 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -31,10 +31,9 @@ from wfsa.errors import SchemaError
 
 from ..boundary import Boundary
 from ..json_text import has_utf8
-from .explain.report import ReportEntry, SchemaEntries, SchemaReport, placed
+from .explain.report import ReportEntry, SchemaReport, placed_entries, schema_entries, widened
 from .lowering import LoweredSchema, read_json_schema
 from .options import SchemaOptions
-from .places import pointer_of
 from .read.document import contents_of, draft_of
 from .read.keywords import shown
 from .read.python_types import is_type
@@ -49,25 +48,6 @@ _DRAFT_NAMES = {
     2019: "https://json-schema.org/draft/2019-09/schema", 2020: "https://json-schema.org/draft/2020-12/schema",
 }  # fmt: skip
 _NO_ARGUMENTS = {"type": "object", "additionalProperties": False}
-
-
-@dataclass(frozen=True, slots=True)
-class ToolsEntries:
-    """The entries of the reports of all tools; pointers start from the list of tools.  Iterate."""
-
-    parts: tuple[tuple[str, SchemaEntries], ...]
-    options: SchemaOptions
-    widenings: tuple[Widening, ...] = ()  # outside the tools: in documents out of the registry
-
-    def __iter__(self) -> Iterator[ReportEntry]:
-        out = dict.fromkeys(SchemaEntries(True, self.options, 2020))
-        if self.options.property_order == "declared":
-            out[ReportEntry("", "", "narrowed", "a call has its name before its arguments")] = None
-        for prefix, entries in self.parts:
-            out.update(dict.fromkeys(placed(prefix, entries)))
-        for lost in self.widenings:
-            out[ReportEntry(pointer_of(lost.path), lost.keyword, "widened", f"not enforced: {lost.why}")] = None
-        return iter(out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,18 +108,26 @@ def read_tools(
             "additionalProperties": False,
         })  # fmt: skip
     lowered = read_json_schema({"$schema": _DRAFT_NAMES[2020], "anyOf": calls}, inner, too_large)
-    given = [t for t in found if t.schema is not _NO_ARGUMENTS]
-    parts = []
-    widened = dict.fromkeys(lowered.widenings)
-    for t in given:
-        own_widened = [w for w in widened if w.path == t.path or w.path.startswith((t.path + ".", t.path + "["))]
-        for w in own_widened:
-            del widened[w]
-        inside = tuple(w._replace(path="$" + w.path[len(t.path) :]) for w in own_widened)
-        parts.append((t.pointer, SchemaEntries(t.schema, options, draft_of(t.schema, options.draft), inside)))
     source = lowered.source and replace(lowered.source, tools=True)
-    report = SchemaReport(ToolsEntries(tuple(parts), options, tuple(widened)))
-    return replace(lowered, report=report, source=source)
+    parts = _report_parts([t for t in found if t.schema is not _NO_ARGUMENTS], options, lowered.widenings)
+    return replace(lowered, report=SchemaReport(placed_entries, *parts), source=source)
+
+
+def _report_parts(
+    tools: list[ToolSchema], options: SchemaOptions, widenings: Iterable[Widening]
+) -> Iterator[tuple[str, Iterable[ReportEntry]]]:
+    """Yield the entries of a report on tools with their places; pointers start from the list of tools."""
+    yield "", SchemaReport(schema_entries, True, options, 2020)
+    if options.property_order == "declared":
+        yield "", (ReportEntry("", "", "narrowed", "a call has its name before its arguments"),)
+    lost = dict.fromkeys(widenings)
+    for t in tools:
+        inside = [w for w in lost if w.path == t.path or w.path.startswith((t.path + ".", t.path + "["))]
+        for w in inside:
+            del lost[w]
+        own = [w._replace(path="$" + w.path[len(t.path) :]) for w in inside]
+        yield t.pointer, SchemaReport(schema_entries, t.schema, options, draft_of(t.schema, options.draft), own)
+    yield "", [*map(widened, lost)]  # in documents out of the registry
 
 
 def is_response_format(tools: Any) -> bool:

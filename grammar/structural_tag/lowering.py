@@ -35,7 +35,7 @@ from ..emit import emit_rules
 from ..expressions import Choice, Expr, Inline, Many, Ref, Seq
 from ..free_text import free_text, text_until
 from ..ir import Grammar, Tokens
-from ..json_schema.explain.report import ReportEntry, SchemaReport, TagEntries
+from ..json_schema.explain.report import ReportEntry, SchemaReport, placed_entries
 from ..json_schema.lowering import LoweredSchema, read_json_schema
 from ..json_schema.options import SchemaOptions
 from ..json_schema.places import pointer_of
@@ -131,10 +131,10 @@ class _Lowering:
         e = self.format(form, path, NOTHING_AFTER)
         table = {**self.table, "text": e}
         grammar = emit_rules(table, "text", {"text": "$", **self.origins})
-        parts = tuple((pointer_of(path), part.report) for path, part in self.lowered)
+        parts = ((pointer_of(path), part.report) for path, part in self.lowered)
         lost = (w._replace(path=path + w.path.removeprefix("$")) for path, part in self.lowered for w in part.widenings)
         return LoweredSchema(
-            grammar, SchemaReport(TagEntries(tuple(self.notes), parts)), None,
+            grammar, SchemaReport(placed_entries, ("", self.notes), *parts), None,
             tuple(slip for _, part in self.lowered for slip in part.slips),
             tuple(lost),
         )  # fmt: skip

@@ -1,7 +1,7 @@
 """What of a schema is enforced: one entry per keyword of the document, made on demand.
 
-Compiling does not pay for the report: a `SchemaReport` has `SchemaEntries` walk the schema when somebody asks.
-They walk what is applied and what stands under ``$defs``; documents out of a registry are enforced and not listed.
+Compiling does not pay for the report: a `SchemaReport` calls `schema_entries` when somebody asks.
+It walks what is applied and what stands under ``$defs``; documents out of a registry are enforced and not listed.
 
     enforced     exactly the values that the keyword admits
     narrowed     no value that it forbids; some spellings of admitted values, or orders, are refused
@@ -16,8 +16,9 @@ or another, since a keyword is judged without those in other objects.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import fields
+from functools import partial
 from typing import Any, NamedTuple, get_args, overload
 
 from ..options import SchemaOptions
@@ -55,19 +56,19 @@ class SchemaReport(Sequence[ReportEntry]):
     ``str(report)`` is a table.  Two reports are equal if their entries are.
     """
 
-    __slots__ = ("_entries", "_source")
+    __slots__ = ("_entries", "_make")
 
-    def __init__(self, source: Iterable[ReportEntry]) -> None:
-        """`source` is iterated once, when the first entry is asked for."""
-        self._source: Iterable[ReportEntry] | None = source
+    def __init__(self, make: Callable[..., Iterable[ReportEntry]], *arguments: Any) -> None:
+        """`make` is called with `arguments` when the first entry is asked for."""
+        self._make: Callable[[], Iterable[ReportEntry]] | None = partial(make, *arguments)
         self._entries: tuple[ReportEntry, ...] = ()
 
     @property
     def entries(self) -> tuple[ReportEntry, ...]:
         """All of them, in the order of the schema; first what holds for every document."""
-        if self._source is not None:
-            self._entries = tuple(self._source)
-            self._source = None
+        make = self._make
+        if make is not None:
+            self._entries, self._make = tuple(make()), None
         return self._entries
 
     @property
@@ -111,8 +112,8 @@ class SchemaReport(Sequence[ReportEntry]):
     def __hash__(self) -> int:
         return hash(self.entries)
 
-    def __reduce__(self) -> tuple[type[SchemaReport], tuple[tuple[ReportEntry, ...]]]:
-        return SchemaReport, (self.entries,)
+    def __reduce__(self) -> tuple[type[SchemaReport], tuple[Any, ...]]:
+        return SchemaReport, (tuple, self.entries)
 
     def __repr__(self) -> str:
         counts = Counter(entry.status for entry in self.entries)
@@ -125,74 +126,64 @@ class SchemaReport(Sequence[ReportEntry]):
         return "\n".join((*lines, repr(self)))
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaEntries:
-    """The entries of one schema's report; iterate."""
-
-    schema: Any = field(repr=False)
-    options: SchemaOptions
-    draft: int
-    widenings: tuple[Widening, ...] = ()
-
-    def __iter__(self) -> Iterator[ReportEntry]:
-        out = [
-            ReportEntry("", "", "narrowed", f"whitespace: {_whitespace(self.options)}"),
-            ReportEntry("", "", "annotation", f"options: {_shown(self.options)}"),
-            ReportEntry("", "", "narrowed", "lone surrogates (\"\\ud800\") are refused"),
-        ]
-        out += (ReportEntry("", "", "narrowed", note) for note in _closing(self.options))
-        lost = {(pointer_of(w.path), w.keyword): w.why for w in self.widenings}
-        todo: list[tuple[str, Any]] = [("", self.schema)]
-        while todo:
-            pointer, schema = todo.pop()
-            if not isinstance(schema, dict):
-                continue
-            for entry in self._of(pointer, schema):
-                why = lost.pop((pointer, entry.keyword), None)
-                out.append(entry if why is None else entry._replace(status="widened", note=f"not enforced: {why}"))
-            todo += reversed(list(self._children(pointer, schema)))
-        out += (ReportEntry(*place, "widened", f"not enforced: {why}") for place, why in lost.items())
-        return iter(out)
-
-    def _of(self, pointer: str, schema: dict[str, Any]) -> Iterator[ReportEntry]:
-        for keyword, value in schema.items():
+def schema_entries(
+    schema: Any, options: SchemaOptions, draft: int, widenings: Iterable[Widening] = ()
+) -> list[ReportEntry]:
+    """Return the entries of one schema's report."""
+    out = [
+        ReportEntry("", "", "narrowed", f"whitespace: {_whitespace(options)}"),
+        ReportEntry("", "", "annotation", f"options: {_shown(options)}"),
+        ReportEntry("", "", "narrowed", "lone surrogates (\"\\ud800\") are refused"),
+    ]
+    out += (ReportEntry("", "", "narrowed", note) for note in _closing(options))
+    lost = {(pointer_of(w.path), w.keyword): w.why for w in widenings}
+    todo: list[tuple[str, Any]] = [("", schema)]
+    while todo:
+        pointer, part = todo.pop()
+        if not isinstance(part, dict):
+            continue
+        for keyword, value in part.items():
             row = KEYWORDS.rows.get(keyword)
             if row is None or row.role != "location":
-                yield ReportEntry(pointer, keyword, *self._judged(row, value, schema))
-
-    def _judged(self, row: Keyword | None, value: Any, schema: dict[str, Any]) -> Verdict:
-        if row is None or not row.says_something(schema, self.draft):
-            beside = "$ref" in schema and self.draft <= 7
-            return "annotation", f"draft {self.draft} ignores what stands beside $ref" if beside else ""
-        return ENFORCED if row.judge is None else row.judge(value, schema, self.options, self.draft)
-
-    def _children(self, pointer: str, schema: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-        """The subschemas that are applied or may be referred to, with their pointers."""
-        for steps, child in subschemas(schema):
+                why = lost.pop((pointer, keyword), None)
+                verdict = _judged(row, value, part, options, draft)
+                out.append(ReportEntry(pointer, keyword, *(verdict if why is None else _not_enforced(why))))
+        children = []
+        for steps, child in subschemas(part):  # that are applied or may be referred to
             row = KEYWORDS.rows[str(steps[0])]
-            if row.role == "location" or row.says_something(schema, self.draft):
-                yield pointer + pointer_text(steps), child
+            if row.role == "location" or row.says_something(part, draft):
+                children.append((pointer + pointer_text(steps), child))
+        todo += reversed(children)
+    return [*out, *(ReportEntry(*place, *_not_enforced(why)) for place, why in lost.items())]
 
 
-@dataclass(frozen=True, slots=True)
-class TagEntries:
-    """The entries of the reports of schemas within a structural tag, by their places, and its own; iterate."""
-
-    own: tuple[ReportEntry, ...]
-    parts: tuple[tuple[str, SchemaReport], ...]
-
-    def __iter__(self) -> Iterator[ReportEntry]:
-        out = dict.fromkeys(self.own)
-        for prefix, entries in self.parts:
-            out.update(dict.fromkeys(placed(prefix, entries)))
-        return iter(out)
+def widened(widening: Widening) -> ReportEntry:
+    """Return the entry of a condition that was dropped."""
+    return ReportEntry(pointer_of(widening.path), widening.keyword, *_not_enforced(widening.why))
 
 
-def placed(prefix: str, entries: Iterable[ReportEntry]) -> Iterator[ReportEntry]:
-    """The entries of a schema that stands at `prefix`; what holds for every document has no place, to be said once."""
-    for entry in entries:
-        whole = not entry.keyword and entry.status != "widened"
-        yield entry if whole else entry._replace(pointer=prefix + entry.pointer)
+def _not_enforced(why: str) -> Verdict:
+    return "widened", f"not enforced: {why}"
+
+
+def _judged(row: Keyword | None, value: Any, schema: dict[str, Any], options: SchemaOptions, draft: int) -> Verdict:
+    if row is None or not row.says_something(schema, draft):
+        beside = "$ref" in schema and draft <= 7
+        return "annotation", f"draft {draft} ignores what stands beside $ref" if beside else ""
+    return ENFORCED if row.judge is None else row.judge(value, schema, options, draft)
+
+
+def placed_entries(*parts: tuple[str, Iterable[ReportEntry]]) -> Iterable[ReportEntry]:
+    """Return the entries of several schemas, each at a place (a pointer), without repetitions.
+
+    What holds for every document has no place, to be said once.
+    """
+    out: dict[ReportEntry, None] = {}
+    for prefix, entries in parts:
+        for entry in entries:
+            whole = not entry.keyword and entry.status != "widened"
+            out[entry if whole else entry._replace(pointer=prefix + entry.pointer)] = None
+    return out
 
 
 def _closing(options: SchemaOptions) -> Iterator[str]:

@@ -108,8 +108,8 @@ class Objects:
         members = [(key, self._noting(wanted, got), is_required) for key, got, is_required in members]
         extras = [(key, self._noting(wanted, got)) for key, got in extras]
         context.may_be_empty = context.may_be_empty or not self._any_order  # no state may be an end
-        asked = Asked(low, high, wanted, not self._any_order)
-        return context.out.object_that_counts(tuple(members), tuple(extras), asked, path, self._place.in_advance)
+        bounds = Asked(low, high, wanted, not self._any_order)
+        return context.out.object_that_counts(tuple(members), tuple(extras), bounds, path, self._place.in_advance)
 
     def _members(self) -> list[Options] | Empty:
         """Return the members whose names the shape speaks of."""

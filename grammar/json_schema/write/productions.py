@@ -216,7 +216,10 @@ class Productions:
         self, members: tuple[Member, ...], extra: tuple[int, int] | None, origin: str, lhs: int | None = None,
         ordered: bool = True,
     ) -> int:  # fmt: skip
-        """An object of `members` and, in any number, of `extra` (key, value), in order or not.  `lhs`: used if given."""
+        """An object of `members`, then of `extra` (key, value) in any number; `ordered`: else all in any order.
+
+        `lhs` is used if given.
+        """
         if not ordered or sum(not required for *_, required in members) > MAX_OPTIONAL:
             options = tuple((key, ((value, 0),), required) for key, value, required in members)
             extras = () if extra is None else ((extra[0], ((extra[1], 0),)),)
