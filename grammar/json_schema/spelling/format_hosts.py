@@ -67,25 +67,17 @@ def _in_blocks(label: str, n_blocks: int, rest: int) -> Regular:
     return both(_names(label), parse_regex(sizes))
 
 
-def hostname() -> Regular:
-    return _in_blocks(_label(63), 7, 29)
-
-
-def hostname_1123() -> Regular:
-    """As drafts 4 and 6 have it: ``xn--`` is nothing special."""
-    return _in_blocks(_ANY_LABEL, 7, 29)
-
-
-def hostname_of_any_length() -> Regular:
-    return _names(_label(63))
-
-
-def hostname_1123_of_any_length() -> Regular:
-    return _names(_ANY_LABEL)
-
-
 def _names(label: str) -> Regular:
     return parse_regex(rf"{label}(?:\.{label})*")
+
+
+def hostname(any_length: bool = False) -> Regular:
+    return _names(_label(63)) if any_length else _in_blocks(_label(63), 7, 29)
+
+
+def hostname_1123(any_length: bool = False) -> Regular:
+    """As drafts 4 and 6 have it: ``xn--`` is nothing special."""
+    return _names(_ANY_LABEL) if any_length else _in_blocks(_ANY_LABEL, 7, 29)
 
 
 # RFC 5321 has "::" for two groups of zeros or more.
@@ -101,14 +93,11 @@ def _quoted(more: str) -> Regular:
     return parse_regex(rf'"(?:[ !#-\[\]-~{more}]|\\[ -~])*"')
 
 
-def email() -> Regular:
-    domain = alt(_in_blocks(_label(63), 5, 29), parse_regex(_ADDRESS))
-    return cat(both(alt(_dotted(""), _quoted("")), repeat(ANY_CHAR, 1, 64)), Literal(b"@"), domain)
-
-
-def dotted_email_of_any_length() -> Regular:
-    domain = alt(_names(_label(63)), parse_regex(_ADDRESS))
-    return cat(both(_dotted(""), repeat(ANY_CHAR, 1, 64)), Literal(b"@"), domain)
+def email(any_length: bool = False) -> Regular:
+    """Without a bound of the length the local part has no quotes."""
+    domain = alt(_names(_label(63)) if any_length else _in_blocks(_label(63), 5, 29), parse_regex(_ADDRESS))
+    local = _dotted("") if any_length else alt(_dotted(""), _quoted(""))
+    return cat(both(local, repeat(ANY_CHAR, 1, 64)), Literal(b"@"), domain)
 
 
 # A quoted part has at least two octets, so among 66 no part is too long: nothing but the whole length is counted.

@@ -28,7 +28,7 @@ written in another zone is refused.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from itertools import product
 
 from ...regex.pattern import parse_regex
@@ -39,12 +39,9 @@ from .format_hosts import (
     IPV4,
     IPV6,
     QUOTED_LENGTH,
-    dotted_email_of_any_length,
     email,
     hostname,
     hostname_1123,
-    hostname_1123_of_any_length,
-    hostname_of_any_length,
     idn_email,
     idn_hostname,
     quoted_email_of_any_length,
@@ -110,9 +107,9 @@ BY_LENGTH = {
     OLD_HOSTNAME: (("hostname (RFC 1123) of any length", 253),),
     "email": (("email of any length", 254), ("quoted email of any length", QUOTED_LENGTH)),
 }
-_SOURCES["hostname of any length"] = hostname_of_any_length
-_SOURCES["hostname (RFC 1123) of any length"] = hostname_1123_of_any_length
-_SOURCES["email of any length"] = dotted_email_of_any_length
+_SOURCES["hostname of any length"] = partial(hostname, True)
+_SOURCES["hostname (RFC 1123) of any length"] = partial(hostname_1123, True)
+_SOURCES["email of any length"] = partial(email, True)
 _SOURCES["quoted email of any length"] = quoted_email_of_any_length
 
 # Those of which some valid texts are refused: a language that holds them all, for what must not have the format.
