@@ -109,48 +109,26 @@ class Alternatives(Comparisons):
             key = id(schema), tracks
             self._open.add(key)
             try:
-                if found.ref is not None:
-                    out = self._kept(partial(self._also_referred, found, path), out, "$ref", path, found.tracks)
-                if found.parts is not None:
-                    out = self._applied(out, found, schema, path)
+                for keyword, apply in self._applicators(found, schema, path):
+                    out = self._kept(apply, out, keyword, path, found.tracks)
             finally:
                 self._open.discard(key)
         if not found.tracks or tracks:
             return out
         return [s if s.seen is NOT_SEEN else s._replace(seen=NOT_SEEN) for s in out]
 
-    def _also_referred(self, found: Found, path: str, out: list[Shape]) -> list[Shape]:
-        assert found.ref is not None
-        return self._meet(out, self._alternatives_of(*self._target(found.ref, path), found.tracks), path)
-
-    def _also_dynamic(self, ref: str, path: str, tracks: Tracks, out: list[Shape]) -> list[Shape]:
-        return self._meet(out, self._alternatives_of(*self.document.dynamic(ref, path), tracks), path)
-
-    def _alternatives_of(self, target: Any, path: str, tracks: Tracks) -> list[Shape]:
-        if not isinstance(target, (dict, bool)):
-            raise SchemaError(f"a reference leads to something that is no schema at {path}")
-        return self.alternatives(target, path, tracks)
-
-    def _applied(self, out: list[Shape], found: Found, schema: dict[str, Any], path: str) -> list[Shape]:
-        """What the applicators of one schema object leave of `out`."""
-        parts = found.parts
-        assert parts is not None
-        for keyword in ("$dynamicRef", "$recursiveRef"):
-            if keyword in parts:
-                referred = partial(self._also_dynamic, parts[keyword], path, found.tracks)
-                out = self._kept(referred, out, keyword, path, found.tracks)
-        for keyword, apply in self._applicators(parts, schema, path, found.tracks):
-            out = self._kept(apply, out, keyword, path, found.tracks)
-        for keyword in ("unevaluatedProperties", "unevaluatedItems"):
-            if keyword in parts:
-                apply = partial(self._all_evaluated, keyword, parts[keyword], path)
-                out = self._kept(apply, out, keyword, path, found.tracks)
-        return out
-
     def _applicators(
-        self, parts: dict[str, Any], schema: dict[str, Any], path: str, tracks: Tracks
+        self, found: Found, schema: dict[str, Any], path: str
     ) -> Iterator[tuple[str, Callable[[list[Shape]], list[Shape]]]]:
         """(keyword, what it leaves of some shapes), in order."""
+        parts, tracks = found.parts, found.tracks
+        if found.ref is not None:
+            yield "$ref", partial(self._also_referred, self._target, found.ref, path, tracks)
+        if parts is None:
+            return
+        for keyword in ("$dynamicRef", "$recursiveRef"):
+            if keyword in parts:
+                yield keyword, partial(self._also_referred, self.document.dynamic, parts[keyword], path, tracks)
         for i, branch in enumerate(parts.get("allOf", ())):
             yield "allOf", partial(self._also, branch, f"{path}.allOf[{i}]", tracks)
         if "anyOf" in parts:
@@ -165,6 +143,17 @@ class Alternatives(Comparisons):
             for name, asked in parts.get(keyword, {}).items():
                 where = f"{path}.{keyword}{segment(name)}"
                 yield keyword, partial(self._dependent, name, asked, where, path, tracks)
+        for keyword in ("unevaluatedProperties", "unevaluatedItems"):
+            if keyword in parts:
+                yield keyword, partial(self._all_evaluated, keyword, parts[keyword], path)
+
+    def _also_referred(
+        self, resolve: Callable[[str, str], tuple[Any, str]], ref: str, path: str, tracks: Tracks, out: list[Shape]
+    ) -> list[Shape]:
+        target, where = resolve(ref, path)
+        if not isinstance(target, (dict, bool)):
+            raise SchemaError(f"a reference leads to something that is no schema at {where}")
+        return self._meet(out, self.alternatives(target, where, tracks), path)
 
     def _also(self, branch: Any, where: str, tracks: Tracks, out: list[Shape]) -> list[Shape]:
         return self._meet(out, self._branch(branch, where, tracks), where.rpartition(".allOf[")[0])

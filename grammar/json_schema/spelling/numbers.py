@@ -278,10 +278,6 @@ def _compare(status: str | int, bound: _Bound | None, digit: int) -> str | int:
     return min(status + 1, len(bound.digits))
 
 
-def _is_less(status: str | int, bound: _Bound) -> bool:
-    return status == "<" or (isinstance(status, int) and status < len(bound.digits))
-
-
 @lru_cache(maxsize=1024)
 def within(
     low: Decimal | None, low_open: bool, high: Decimal | None, high_open: bool, wide: bool = False
@@ -357,7 +353,7 @@ def within(
 
 def _is_less_than_bound(status: str | int, bound: _Bound) -> bool:
     """Whether D does not reach a lower bound's digits."""
-    return _is_less(status, bound) or (bound.is_open and status == len(bound.digits))
+    return status == "<" if isinstance(status, str) else bound.is_open or status < len(bound.digits)
 
 
 def _is_more_than_bound(status: str | int, bound: _Bound) -> bool:
