@@ -1,1 +1,1 @@
-"""How many values a schema has, and which: for distinct items, counted items and listed names."""
+"""How many values a schema has, and which: for items that must differ, and items that are counted."""
