@@ -32,7 +32,7 @@ from ..boundary import Boundary
 from ..emit import emit_rules
 from ..expressions import Inline
 from ..ir import Grammar
-from ..lark.reader import library_terminal, read_lark
+from ..lark.reader import read_lark
 from .dialect import is_guidance
 from .rules import Rules
 from .syntax import parse
@@ -71,7 +71,7 @@ def read_guidance(text: str, *, start: str = "start", grammars: Mapping[str, Any
         raise GrammarError(f"a Lark grammar is a str, not {type(text).__name__}")
     try:
         text.encode()
-        rules = Rules(grammars or {}, library_terminal)
+        rules = Rules(grammars or {})
         name = rules.lower(parse(text), start)
         attributes = tuple(rules.attributes.values())
         body = rules.table[name]

@@ -26,6 +26,7 @@ from wfsa.errors import GrammarError, GrammarWarning
 from ..allowance import check
 from ..expressions import Choice, Expr, Inline, Lexeme, Many, Ref, Seq
 from ..ir import Match, RuleAttributes
+from ..lark.reader import library_terminal
 from ..notation.lexemes import Place
 from ..notation.nodes import Alternatives, Atom, CharRange, Name, Option, Special, walk
 from ..notation.right_sides import RightSides
@@ -38,7 +39,6 @@ from .syntax import parse
 from .terminals import Terminals
 
 MAX_INSTANCES = 20_000  # of rules with parameters
-Library = Callable[[tuple[str, ...], str], Regular]  # a terminal of Lark's library, by file and name
 
 
 class Rules:
@@ -47,9 +47,8 @@ class Rules:
     `named`: grammars for ``@name``, Lark text in this dialect or a schema.
     """
 
-    def __init__(self, named: Mapping[str, Any], library: Library) -> None:
+    def __init__(self, named: Mapping[str, Any]) -> None:
         self.named = named
-        self.library = library
         self.table: dict[str, Expr] = {}
         self.origins: dict[str, str] = {}
         self.attributes: dict[str, RuleAttributes] = {}
@@ -111,7 +110,7 @@ class _Scope(RightSides):
             for there, here in one.names:
                 if here in imported or here in source.terminals:
                     raise GrammarError(f"the terminal {here} is defined twice, the second time at {one.place}")
-                imported[here] = partial(rules.library, one.path, there)
+                imported[here] = partial(library_terminal, one.path, there)
         self.terminals = Terminals(source.terminals, imported)
         self.ignored = self._ignored()
         self.lexemes: dict[Atom, Expr] = {}

@@ -95,7 +95,10 @@ class File:
             elif self.outer is None:  # what an imported grammar ignores stays there
                 self.ignore(statement)
         if self.outer is not None and not self.place.startswith(library()):
-            _References(self).check()
+            checked: set[str] = set()
+            for name, definition in self.definitions.items():
+                if definition.is_terminal:
+                    self._check_terminal(name, definition, (), checked)
 
     def define(self, statement: Defined) -> None:
         how, line = statement.how, statement.line
@@ -189,6 +192,25 @@ class File:
                     for used in names_in(tree):
                         self._check_use(used, file.global_name(used.name), name, definition)
 
+    def _check_terminal(self, name: str, definition: Definition, path: tuple[str, ...], checked: set[str]) -> None:
+        """Raise GrammarError if a terminal refers to a rule, to nothing, or back to itself; `path` leads to it."""
+        if name in checked:
+            return
+        if name in path:
+            raise GrammarError(f"recursion in terminal {name}: only rules may be recursive")
+        for tree, file in definition.parts:
+            for used in names_in(tree):
+                if not used.is_terminal:
+                    raise GrammarError(f"rules are not allowed in terminals: {used.name} in {name}")
+                target = file.global_name(used.name)
+                found = file.definitions.get(target)
+                if found is None:
+                    raise undefined(used, used.name, name, True)
+                if not found.parts:
+                    raise GrammarError(f"{self.place}: a terminal uses one that is only declared (%declare)")
+                self._check_terminal(target, found, (*path, name), checked)
+        checked.add(name)
+
     def _check_use(self, used: Name, target: str, name: str, definition: Definition) -> None:
         if target in definition.params:
             return
@@ -210,39 +232,6 @@ def undefined(used: Name, target: str, name: str, in_terminal: bool) -> Undefine
 
 def names_in(tree: Alternatives | None) -> Iterator[Name]:
     return (node for node in walk(tree) if isinstance(node, Name))
-
-
-class _References:
-    """Whether terminals of an imported file refer to terminals only, without an end in sight."""
-
-    def __init__(self, file: File) -> None:
-        self.file = file
-        self.open: list[str] = []
-        self.done: set[str] = set()
-
-    def check(self) -> None:
-        for name, definition in self.file.definitions.items():
-            if definition.is_terminal:
-                self.visit(name, definition)
-
-    def visit(self, name: str, definition: Definition) -> None:
-        if name in self.done:
-            return
-        if name in self.open:
-            raise GrammarError(f"recursion in terminal {name}: only rules may be recursive")
-        self.open.append(name)
-        for tree, file in definition.parts:
-            for used in names_in(tree):
-                if not used.is_terminal:
-                    raise GrammarError(f"rules are not allowed in terminals: {used.name} in {name}")
-                target = file.definitions.get(file.global_name(used.name))
-                if target is None:
-                    raise undefined(used, used.name, name, True)
-                if not target.parts:
-                    raise GrammarError(f"{self.file.place}: a terminal uses one that is only declared (%declare)")
-                self.visit(file.global_name(used.name), target)
-        self.open.pop()
-        self.done.add(name)
 
 
 # -- files -------------------------------------------------------------------------------------------------------
