@@ -61,7 +61,7 @@ def unharmed(state: wfsa.State) -> None:
         ("start: a", "'a' used but not defined"),
         ("start: start", "derives nothing"),
         ('start: "a" start', "derives nothing"),
-        ('start: "a" )', r"unexpected '\)' at line 1 column 12"),
+        ('start: "a" )', r"expected the end of the line, found '\)' at line 1 column 12"),
         ('start: "a"\n!!!', "line 2 column 1"),
         ("start: /(/", r"group without its '\)'"),
         ("start: /(a)(?P=x)/", "back-reference"),
