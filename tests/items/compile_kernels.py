@@ -21,12 +21,9 @@ TYPES = {
     "out_scores": "*fp32", "out_valid": "*i8", "tokens_ptr": "*i64", "filter_stride": "i64", "N_LEAVES": "i64",
     "N_HEAD": "i64", "rows_ptr": "*i64", "dead_ptr": "*i64",
 }  # fmt: skip
-CONSTANTS: dict[str, Any] = {
-    "N_LEVELS": 4, "DEPTH": 2, "SMALL_LIMIT": 32, "SMALL_STEPS": 6, "CODE_MASK": 65535, "CSR": False, "RAGGED": False,
-    "HAS_HIGH": False, "HAS_END": False, "FILTER": 0, "NORM": 0, "K": 128, "COUNT": False, "BLOCK": 1024,
-    "STEPS": 12, "BITS": True,
-}  # fmt: skip
-EVERYTHING = {"CSR": True, "RAGGED": True, "HAS_HIGH": True, "HAS_END": True, "FILTER": 2}
+SHAPE = kernels.Shape(4, 2, 32, 6, 65535, False, False, False, False, 0)
+CONSTANTS: dict[str, Any] = {"S": SHAPE, "NORM": 0, "K": 128, "COUNT": False, "BLOCK": 1024, "STEPS": 12, "BITS": True}
+EVERYTHING = {"S": SHAPE._replace(csr=True, ragged=True, has_high=True, has_end=True, filter=2)}
 VARIANTS: list[tuple[Any, dict[str, Any]]] = [
     (kernels.advance, {"BLOCK": 128}),
     (kernels.advance, {"BLOCK": 128, **EVERYTHING}),
@@ -35,7 +32,7 @@ VARIANTS: list[tuple[Any, dict[str, Any]]] = [
     (kernels.candidates, {"K": 16, "COUNT": True}),
     (kernels.candidates, {}),
     *((kernels.candidates, {"K": 64, "COUNT": True, "NORM": norm, **EVERYTHING}) for norm in (1, 2, 3)),
-    (kernels.candidates, {"K": 64, "COUNT": True, "NORM": 2, "FILTER": 1, "HAS_END": True, "RAGGED": True}),
+    (kernels.candidates, {"K": 64, "COUNT": True, "NORM": 2, "S": SHAPE._replace(filter=1, has_end=True, ragged=True)}),
     (kernels.select, {"K": 16, "COUNT": True}),
     (kernels.select, EVERYTHING),
 ]

@@ -40,11 +40,6 @@ COUNTED_WIDTH: Final = 64
 _NORMS: Final = {"full": 0, "level": 1, "valid": 2, "none": 3}
 
 
-def _filter_kind(filters: DeviceFilters | None) -> int:
-    """The kernels' FILTER."""
-    return 0 if filters is None else 1 if filters.dead is None else 2
-
-
 class TritonItems(TorchItems):
     """An ItemIndex on a device, with fused kernels. Raises LimitError on steps wider than ``MAX_WIDTH``.
 
@@ -81,17 +76,14 @@ class TritonItems(TorchItems):
             )  # fmt: skip
             n_head, small, has_high = 0, layout.small, False
         self.sizes_ = {"N_LEAVES": layout.n_leaves, "N_HEAD": n_head, "END": self.end_token or 0}
-        self.constants: dict[str, Any] = {
-            "N_LEVELS": self.n_levels,
-            "DEPTH": layout.depth,
-            "SMALL_LIMIT": small,
-            "SMALL_STEPS": small.bit_length(),
-            "CODE_MASK": layout.code_bits,
-            "CSR": self.csr,
-            "RAGGED": layout.lengths is not None,
-            "HAS_HIGH": has_high,
-            "HAS_END": self.end_token is not None,
-        }
+        self.shape = kernels.Shape(
+            self.n_levels, layout.depth, small, small.bit_length(), layout.code_bits, self.csr,
+            layout.lengths is not None, has_high, self.end_token is not None, 0,
+        )  # fmt: skip
+
+    def _shape(self, filters: DeviceFilters | None) -> kernels.Shape:
+        """What a kernel is compiled for."""
+        return self.shape._replace(filter=0 if filters is None else 1 if filters.dead is None else 2)
 
     def _filter_arguments(self, filters: DeviceFilters | None, rows: tuple[int, ...]) -> tuple[Tensor, ...]:
         """For nodes of this shape, whose first axis is the request."""
@@ -109,7 +101,7 @@ class TritonItems(TorchItems):
             return
         kernels.scan[(nodes.numel(),)](
             nodes.contiguous(), logits, out, *self._filter_arguments(filters, tuple(nodes.shape)), *self.arrays,
-            out.shape[-1], **self.sizes_, **self.constants, FILTER=_filter_kind(filters), BITS=bits, BLOCK=SCAN_BLOCK,
+            out.shape[-1], **self.sizes_, S=self._shape(filters), BITS=bits, BLOCK=SCAN_BLOCK,
         )  # fmt: skip
 
     def allowed(self, nodes: Tensor, filters: Any = None, *, level: int | None = None) -> Tensor:
@@ -142,7 +134,7 @@ class TritonItems(TorchItems):
         if nodes.numel():
             kernels.advance[(triton.cdiv(nodes.numel(), SCAN_BLOCK),)](
                 nodes.contiguous(), tokens.contiguous(), out, *self._filter_arguments(filters, tuple(nodes.shape)),
-                *self.arrays, nodes.numel(), **self.sizes_, **self.constants, FILTER=_filter_kind(filters),
+                *self.arrays, nodes.numel(), **self.sizes_, S=self._shape(filters),
                 STEPS=self.tries[0].steps, BLOCK=SCAN_BLOCK,
             )  # fmt: skip
         return out
@@ -180,12 +172,12 @@ class TritonItems(TorchItems):
             kernels.candidates[(n_requests * n_beams,)](
                 old, beams.scores.contiguous(), beams.valid.contiguous().view(torch.int8), logits.contiguous(), keys,
                 *self._filter_arguments(filters, (n_requests,)), *self.arrays, n_beams, self.logits_size, **self.sizes_,
-                **self.constants, FILTER=_filter_kind(filters), NORM=_NORMS[normalise], K=k, COUNT=k <= COUNTED_WIDTH,
+                S=self._shape(filters), NORM=_NORMS[normalise], K=k, COUNT=k <= COUNTED_WIDTH,
                 BLOCK=BLOCK,
             )  # fmt: skip
             kernels.select[(n_requests,)](
                 keys, old, beams.sequences.contiguous(), nodes, scores, valid.view(torch.int8), parents, tokens,
-                sequences, *self.arrays, n_beams, width, n_steps, self.logits_size, **self.sizes_, **self.constants,
+                sequences, *self.arrays, n_beams, width, n_steps, self.logits_size, **self.sizes_, S=self.shape,
                 K=k, COUNT=k <= COUNTED_WIDTH, STEPS=self.tries[0].steps,
             )  # fmt: skip
         return Beams(nodes, scores, valid, parents, tokens, sequences)

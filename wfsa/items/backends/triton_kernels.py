@@ -11,17 +11,18 @@ exact. Keys are those of backends/torch.py (score above beam and token), differe
 holds whatever the order of the programs.
 
 Functions without a grid are elementwise: they work for one node in a scalar and for many in a block alike. Arguments
-named ``*_ptr`` are the arrays of device_layout.py; a missing one is replaced by any other and never read.
+named ``*_ptr`` are the arrays of array_trie.py; a missing one is replaced by any other and never read. A kernel takes
+them one by one, and its functions together, as a ``Trie``. What a layout is, four functions know: ``node_fields``,
+``code_at``, ``entry`` and ``child``.
 ``meta``: int64[4, L + 2], rows slot_offset, sizes, first token, end of states (csr), for level 0 .. L + 1.
-
-A request's filter: ``filter_row`` is where its words begin, below 0 where all leaves are live; it excludes the leaves
-``dead_ptr[dead_begin .. dead_end] - dead_key``. FILTER: 0 none, 1 words alone, 2 words and excluded leaves.
 """
 
 # Triton's language is not typed, and its functions are not Python's.
 # mypy: ignore-errors
 
 from __future__ import annotations
+
+from collections import namedtuple
 
 from wfsa.installing import needs
 
@@ -38,6 +39,18 @@ RANK_MASK = tl.constexpr(0x7FFFFFFF)
 NEGATIVE = tl.constexpr(float("-inf"))
 POSITIVE = tl.constexpr(float("inf"))
 SMALL, HEAD, LIST, NOTHING = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2), tl.constexpr(3)
+
+
+# What a kernel is compiled for: an index's numbers and kinds, and ``filter``: 0 none, 1 words alone, 2 words and
+# excluded leaves.
+Shape = namedtuple("Shape", "n_levels depth small_limit small_steps code_mask csr ragged has_high has_end filter")
+# The arrays of an index, and its size.
+Trie = namedtuple("Trie", "meta starts codes lengths words before first head_state leaf_low leaf_high n_leaves n_head")
+# Of nodes, as NodeFields; ``level`` is L for an ended one, ``token`` the level's first.
+Fields = namedtuple("Fields", "level kind base width stop column number low high own ended token")
+# A request's filter, if ``used``: its words begin at ``row``, below 0 where all leaves are live; it excludes the leaves
+# ``dead[dead_begin .. dead_end] - dead_key``.
+Filter = namedtuple("Filter", "used words before row dead dead_key dead_begin dead_end")
 
 
 @triton.jit
@@ -62,21 +75,21 @@ def spread(flag, lanes):
 
 
 @triton.jit
-def rank_live(filter_words, filter_before, row, leaf, mask):
-    """Live leaves before ``leaf``; ``row``: where the filter's words begin."""
-    words = read(filter_words, row + (leaf >> 5), mask) & ((1 << (leaf & 31)) - 1)
-    return read(filter_before, row + (leaf >> 5), mask) + popcount(words)
+def rank_live(only, leaf, mask):
+    """Live leaves before ``leaf``, by the words."""
+    words = read(only.words, only.row + (leaf >> 5), mask) & ((1 << (leaf & 31)) - 1)
+    return read(only.before, only.row + (leaf >> 5), mask) + popcount(words)
 
 
 @triton.jit
-def count_less(dead_ptr, begin, end, key, mask):
-    """The first place of ``begin .. end`` (scalars) whose value is not less than ``key``, or ``end``."""
-    low, high = begin + key * 0, end + key * 0
-    left = end - begin
+def count_less(only, key, mask):
+    """The first place of the excluded leaves (scalar bounds) whose value is not less than ``key``, or their end."""
+    low, high = only.dead_begin + key * 0, only.dead_end + key * 0
+    left = only.dead_end - only.dead_begin
     while left > 0:
         middle = (low + high) >> 1
         open_ = low < high
-        right = open_ & (read(dead_ptr, middle, mask & open_) < key)
+        right = open_ & (read(only.dead, middle, mask & open_) < key)
         low = tl.where(right, middle + 1, low)
         high = tl.where(open_ & ~right, middle, high)
         left = left >> 1
@@ -84,191 +97,216 @@ def count_less(dead_ptr, begin, end, key, mask):
 
 
 @triton.jit
-def is_live(filtered, filter_words, filter_before, row, dead_ptr, dead_key, dead_begin, dead_end, low, high, mask,
-            FILTER: tl.constexpr):  # fmt: skip
-    """Whether a leaf of ``low .. high`` is live, or there is no filter; ``mask``: where it matters."""
-    ask = filtered & mask
-    if FILTER == 2:
-        has_words = row + low * 0 >= 0  # a block's comparison: see ``spread``
+def if_live(S: tl.constexpr, only, flags, low, high):
+    """``flags`` where a leaf of ``low .. high`` is live, or there is no filter."""
+    if S.filter == 0:
+        return flags
+    ask = only.used & flags
+    if S.filter == 2:
+        has_words = only.row + low * 0 >= 0  # a block's comparison: see ``spread``
         bits = ask & has_words
-        n_live = rank_live(filter_words, filter_before, row, high, bits)
-        n_live -= rank_live(filter_words, filter_before, row, low, bits)
-        first = count_less(dead_ptr, dead_begin, dead_end, dead_key + low, ask)
-        n_dead = count_less(dead_ptr, dead_begin, dead_end, dead_key + high, ask) - first
-        return ~filtered | (tl.where(has_words, n_live, high - low) > n_dead)
-    before_low = rank_live(filter_words, filter_before, row, low, ask)
-    return ~filtered | (rank_live(filter_words, filter_before, row, high, ask) > before_low)
+        n_live = rank_live(only, high, bits)
+        n_live -= rank_live(only, low, bits)
+        first = count_less(only, only.dead_key + low, ask)
+        n_dead = count_less(only, only.dead_key + high, ask) - first
+        return flags & (~only.used | (tl.where(has_words, n_live, high - low) > n_dead))
+    before_low = rank_live(only, low, ask)
+    return flags & (~only.used | (rank_live(only, high, ask) > before_low))
 
 
 @triton.jit
-def filter_of(which_ptr, at, mask, filter_stride, rows_ptr, N_LEAVES, FILTER: tl.constexpr):
-    """Of each request: whether it has a filter, ``filter_row`` and ``dead_key``."""
-    which = tl.load(which_ptr + at, mask=mask, other=-1)
-    filtered = which >= 0
-    number = tl.where(filtered, which, 0)
+def filter_of(which_ptr, at, mask, words, before, stride, rows_ptr, dead, n_dead, N_LEAVES, S: tl.constexpr):
+    """The filter of each request."""
+    used = mask & ~mask
+    number = at * 0
+    if S.filter > 0:
+        which = tl.load(which_ptr + at, mask=mask, other=-1)
+        used = which >= 0
+        number = tl.where(used, which, 0)
     row = number
-    if FILTER == 2:
-        row = read(rows_ptr, number, filtered)
-    return filtered, row * filter_stride, number * (N_LEAVES + 1)
+    if S.filter == 2:
+        row = read(rows_ptr, number, used)
+    first = tl.program_id(0).to(tl.int64) * 0
+    return Filter(used, words, before, row * stride, dead, number * (N_LEAVES + 1), first, first + n_dead)
 
 
 @triton.jit
-def state_leaves(states, level, mask, leaf_low_ptr, leaf_high_ptr, meta, N_LEAVES, N_LEVELS: tl.constexpr,
-                 HAS_HIGH: tl.constexpr):  # fmt: skip
-    low = read(leaf_low_ptr, states, mask)
-    if HAS_HIGH:
-        return low, read(leaf_high_ptr, states, mask)
-    end = read(meta, 3 * (N_LEVELS + 2) + level, mask)
+def filter_below(S: tl.constexpr, only, f):
+    """The filter of one node's request, with the excluded leaves below that node alone: most nodes have none."""
+    if S.filter != 2:
+        return only
+    first = count_less(only, only.dead_key + f.low, only.used)
+    end = count_less(only, only.dead_key + f.high, only.used)
+    return Filter(only.used, only.words, only.before, only.row, only.dead, only.dead_key, first, end)
+
+
+@triton.jit
+def in_lanes(f, lanes):
+    """The fields of one node in a block."""
+    return Fields(
+        f.level + lanes * 0, f.kind + lanes * 0, f.base, f.width, f.stop, f.column, f.number, f.low, f.high, f.own,
+        f.ended, f.token,
+    )  # fmt: skip
+
+
+@triton.jit
+def filter_in_lanes(only, lanes):
+    """The filter of one request in a block."""
+    return Filter(
+        spread(only.used, lanes), only.words, only.before, only.row, only.dead, only.dead_key, only.dead_begin,
+        only.dead_end,
+    )  # fmt: skip
+
+
+@triton.jit
+def state_leaves(S: tl.constexpr, t, states, level, mask):
+    low = read(t.leaf_low, states, mask)
+    if S.has_high:
+        return low, read(t.leaf_high, states, mask)
+    end = read(t.meta, 3 * (S.n_levels + 2) + level, mask)
     last = states + 1 == end
-    return low, tl.where(last, N_LEAVES, read(leaf_low_ptr, states + 1, mask & ~last))
+    return low, tl.where(last, t.n_leaves, read(t.leaf_low, states + 1, mask & ~last))
 
 
 @triton.jit
-def node_fields(node, meta, starts_ptr, lengths_ptr, words_ptr, before_ptr, first_ptr, leaf_low_ptr, leaf_high_ptr,
-                N_LEAVES, N_LEVELS: tl.constexpr, DEPTH: tl.constexpr, CSR: tl.constexpr, RAGGED: tl.constexpr,
-                HAS_HIGH: tl.constexpr):  # fmt: skip
-    """level (L for an ended one), kind, base, width, stop, number, low, high, own, ended: as NodeFields."""
+def node_fields(S: tl.constexpr, t, node):
     there = node >= 0
     level = (node >> 50) & 31
     ended = there & (level == ENDED)
-    level = tl.where(there & (level < N_LEVELS), level, N_LEVELS)
+    level = tl.where(there & (level < S.n_levels), level, S.n_levels)
     count = tl.where(there, (node >> 40) & 1023, 0)
     value = tl.where(there, node & VALUE_MASK, 0)
     leafy = there & (count > 0)
-    head = there & ~leafy & (level < DEPTH)
+    head = there & ~leafy & (level < S.depth)
     listed = there & ~leafy & ~head
-    slot_offset = read(meta, level, there)
-    size = read(meta, N_LEVELS + 2 + level, there)
+    slot_offset = read(t.meta, level, there)
+    size = read(t.meta, S.n_levels + 2 + level, there)
     number = (value - slot_offset) * size
-    head_base = read(meta, level + 1, head) + number
-    if CSR:
-        state_low, state_high = state_leaves(
-            value, level, listed, leaf_low_ptr, leaf_high_ptr, meta, N_LEAVES, N_LEVELS, HAS_HIGH
-        )
-        low = tl.where(leafy, value, tl.where(head, read(starts_ptr, value, head), state_low))
-        high = tl.where(leafy, value + count, tl.where(head, read(starts_ptr, value + 1, head), state_high))
-        begin = read(first_ptr, value, listed)
-        list_width = read(first_ptr, value + 1, listed) - begin
+    head_base = read(t.meta, level + 1, head) + number
+    if S.csr:
+        state_low, state_high = state_leaves(S, t, value, level, listed)
+        low = tl.where(leafy, value, tl.where(head, read(t.starts, value, head), state_low))
+        high = tl.where(leafy, value + count, tl.where(head, read(t.starts, value + 1, head), state_high))
+        begin = read(t.first, value, listed)
+        list_width = read(t.first, value + 1, listed) - begin
     else:
-        low = tl.where(leafy, value, read(starts_ptr, value, head | listed))
-        high = tl.where(leafy, value + count, read(starts_ptr, value + 1, head | listed))
-        word = read(words_ptr, value >> 5, listed) & ((1 << (value & 31)) - 1)
-        i = read(before_ptr, value >> 5, listed) + popcount(word)
-        begin = read(first_ptr, i, listed)
-        list_width = read(first_ptr, i + 1, listed) - 1 - begin
-    own = level == N_LEVELS
-    if RAGGED:
-        own = own | (read(lengths_ptr, low, there) == level)
+        low = tl.where(leafy, value, read(t.starts, value, head | listed))
+        high = tl.where(leafy, value + count, read(t.starts, value + 1, head | listed))
+        word = read(t.words, value >> 5, listed) & ((1 << (value & 31)) - 1)
+        i = read(t.before, value >> 5, listed) + popcount(word)
+        begin = read(t.first, i, listed)
+        list_width = read(t.first, i + 1, listed) - 1 - begin
+    own = level == S.n_levels
+    if S.ragged:
+        own = own | (read(t.lengths, low, there) == level)
     own = there & own
     skip = tl.where(own & leafy, 1, 0)
     kind = tl.where(leafy, SMALL, tl.where(head, HEAD, tl.where(listed, LIST, NOTHING)))
     base = tl.where(leafy, value + skip, tl.where(head, head_base, begin))
-    if CSR:
+    if S.csr:
         leaf_width = tl.where(leafy, 0, 0)
     else:
         leaf_width = count - skip
     width = tl.where(leafy, leaf_width, tl.where(head, size, tl.where(listed, list_width, 0)))
-    return level, kind, base, width, value + count, number, low, high, own, ended
+    column = tl.where(level < S.n_levels, level - S.depth, 0) * t.n_leaves
+    token = tl.load(t.meta + 2 * (S.n_levels + 2) + level)
+    return Fields(level, kind, base, width, value + count, column, number, low, high, own, ended, token)
 
 
 @triton.jit
-def first_leaf(kind, at, mask, starts_ptr):
-    slots = read(starts_ptr, at, mask & (kind != SMALL))
-    return tl.where(kind == SMALL, at, slots)
+def first_leaf(t, f, at, mask):
+    slots = read(t.starts, at, mask & (f.kind != SMALL))
+    return tl.where(f.kind == SMALL, at, slots)
 
 
 @triton.jit
-def code_at(kind, base, column, i, mask, starts_ptr, codes_ptr, CODE_MASK: tl.constexpr, CSR: tl.constexpr):
+def code_at(S: tl.constexpr, t, f, i, mask):
     """Code of entry i."""
-    at = base + i
-    if not CSR:
-        at = column + first_leaf(kind, at, mask & (kind != HEAD), starts_ptr)
-    return tl.where(kind == HEAD, i, read(codes_ptr, at, mask & (kind != HEAD)) & CODE_MASK)
+    at = f.base + i
+    if not S.csr:
+        at = f.column + first_leaf(t, f, at, mask & (f.kind != HEAD))
+    return tl.where(f.kind == HEAD, i, read(t.codes, at, mask & (f.kind != HEAD)) & S.code_mask)
 
 
 @triton.jit
-def entry(kind, base, column, i, mask, starts_ptr, codes_ptr, CODE_MASK: tl.constexpr, CSR: tl.constexpr):
+def entry(S: tl.constexpr, t, f, i, mask):
     """Code of entry i, and whether it is a child."""
-    at = base + i
-    if CSR:
-        code = code_at(kind, base, column, i, mask, starts_ptr, codes_ptr, CODE_MASK, CSR)
-        filled = read(starts_ptr, at + 1, mask & (kind == HEAD)) > read(starts_ptr, at, mask & (kind == HEAD))
-        return code, mask & ((kind != HEAD) | filled)
-    low = first_leaf(kind, at, mask, starts_ptr)
-    code = tl.where(kind == HEAD, i, read(codes_ptr, column + low, mask & (kind != HEAD)) & CODE_MASK)
-    small = mask & (kind == SMALL)
-    before = read(codes_ptr, column + low - 1, small & (i > 0)) & CODE_MASK
-    filled = read(starts_ptr, at + 1, mask & (kind == HEAD)) > low
-    new = tl.where(kind == SMALL, (i == 0) | (before != code), (kind == LIST) | filled)
+    at = f.base + i
+    if S.csr:
+        code = code_at(S, t, f, i, mask)
+        filled = read(t.starts, at + 1, mask & (f.kind == HEAD)) > read(t.starts, at, mask & (f.kind == HEAD))
+        return code, mask & ((f.kind != HEAD) | filled)
+    low = first_leaf(t, f, at, mask)
+    code = tl.where(f.kind == HEAD, i, read(t.codes, f.column + low, mask & (f.kind != HEAD)) & S.code_mask)
+    small = mask & (f.kind == SMALL)
+    before = read(t.codes, f.column + low - 1, small & (i > 0)) & S.code_mask
+    filled = read(t.starts, at + 1, mask & (f.kind == HEAD)) > low
+    new = tl.where(f.kind == SMALL, (i == 0) | (before != code), (f.kind == LIST) | filled)
     return code, mask & new
 
 
 @triton.jit
-def child(kind, level, base, stop, column, number, i, mask, meta, starts_ptr, codes_ptr, head_state_ptr, leaf_low_ptr,
-          leaf_high_ptr, N_LEAVES, N_HEAD, N_LEVELS: tl.constexpr, DEPTH: tl.constexpr, SMALL_LIMIT: tl.constexpr,
-          SMALL_STEPS: tl.constexpr, CODE_MASK: tl.constexpr, CSR: tl.constexpr, HAS_HIGH: tl.constexpr):  # fmt: skip
+def child(S: tl.constexpr, t, f, i, mask):
     """Id, first leaf and end of leaves of the child at entry i."""
-    at = base + i
-    below = level + 1
-    if CSR:
-        head = mask & (kind == HEAD)
-        state = tl.where(kind == HEAD, read(head_state_ptr, number + i, head & (below == DEPTH)), N_HEAD + at)
+    at = f.base + i
+    below = f.level + 1
+    if S.csr:
+        head = mask & (f.kind == HEAD)
+        state = tl.where(f.kind == HEAD, read(t.head_state, f.number + i, head & (below == S.depth)), t.n_head + at)
         # Above the head's last level a child is a slot and has no state; its leaves are the head's.
-        tail_low, tail_high = state_leaves(
-            state, below, mask & (kind == LIST), leaf_low_ptr, leaf_high_ptr, meta, N_LEAVES, N_LEVELS, HAS_HIGH
-        )
-        low = tl.where(kind == HEAD, read(starts_ptr, at, head), tail_low)
-        high = tl.where(kind == HEAD, read(starts_ptr, at + 1, head), tail_high)
-        inner = tl.where(below < DEPTH, at, state)
-        return (below << 50) | tl.where(below == N_LEVELS, (1 << 40) | low, inner), low, high
-    low = first_leaf(kind, at, mask, starts_ptr)
-    small = mask & (kind == SMALL)
-    code = read(codes_ptr, column + low, small) & CODE_MASK
-    begin, end = low, tl.where(kind == SMALL, stop, low)
-    for _ in tl.static_range(SMALL_STEPS):
+        tail_low, tail_high = state_leaves(S, t, state, below, mask & (f.kind == LIST))
+        low = tl.where(f.kind == HEAD, read(t.starts, at, head), tail_low)
+        high = tl.where(f.kind == HEAD, read(t.starts, at + 1, head), tail_high)
+        inner = tl.where(below < S.depth, at, state)
+        return (below << 50) | tl.where(below == S.n_levels, (1 << 40) | low, inner), low, high
+    low = first_leaf(t, f, at, mask)
+    small = mask & (f.kind == SMALL)
+    code = read(t.codes, f.column + low, small) & S.code_mask
+    begin, end = low, tl.where(f.kind == SMALL, f.stop, low)
+    steps: tl.constexpr = S.small_steps
+    for _ in tl.static_range(steps):
         middle = (begin + end) >> 1
         open_ = begin < end
-        right = open_ & ((read(codes_ptr, column + middle, small & open_) & CODE_MASK) <= code)
+        right = open_ & ((read(t.codes, f.column + middle, small & open_) & S.code_mask) <= code)
         begin = tl.where(right, middle + 1, begin)
         end = tl.where(open_ & ~right, middle, end)
-    high = tl.where(kind == SMALL, begin, read(starts_ptr, at + 1, mask & (kind != SMALL)))
+    high = tl.where(f.kind == SMALL, begin, read(t.starts, at + 1, mask & (f.kind != SMALL)))
     size = high - low
-    leafy = (size <= SMALL_LIMIT) & (below >= DEPTH)
+    leafy = (size <= S.small_limit) & (below >= S.depth)
     return (below << 50) | tl.where(leafy, (size << 40) | low, at), low, high
 
 
 @triton.jit
-def live_children(kind, level, base, stop, column, number, i, present, filtered, filter_words, filter_before,
-                  filter_row, dead_ptr, dead_key, dead_begin, dead_end, meta, starts_ptr, codes_ptr, head_state_ptr,
-                  leaf_low_ptr, leaf_high_ptr, N_LEAVES, N_HEAD, N_LEVELS: tl.constexpr, DEPTH: tl.constexpr,
-                  SMALL_LIMIT: tl.constexpr, SMALL_STEPS: tl.constexpr, CODE_MASK: tl.constexpr, CSR: tl.constexpr,
-                  HAS_HIGH: tl.constexpr, FILTER: tl.constexpr):  # fmt: skip
-    """Those of the ``present`` entries i whose child has a live leaf below it, or all where there is no filter."""
-    _child, low, high = child(
-        kind, level, base, stop, column, number, i, present & filtered, meta, starts_ptr, codes_ptr, head_state_ptr,
-        leaf_low_ptr, leaf_high_ptr, N_LEAVES, N_HEAD, N_LEVELS, DEPTH, SMALL_LIMIT, SMALL_STEPS, CODE_MASK, CSR,
-        HAS_HIGH,
-    )  # fmt: skip
-    return present & is_live(
-        filtered, filter_words, filter_before, filter_row, dead_ptr, dead_key, dead_begin, dead_end, low, high, present,
-        FILTER,
-    )  # fmt: skip
+def live_entry(S: tl.constexpr, t, f, only, i, mask):
+    """Code of entry i, and whether it is a child with a live leaf below it."""
+    code, present = entry(S, t, f, i, mask)
+    if S.filter == 0:
+        return code, present
+    _child, low, high = child(S, t, f, i, present & only.used)
+    return code, if_live(S, only, present, low, high)
 
 
 @triton.jit
-def find(kind, base, width, column, code, mask, starts_ptr, codes_ptr, CODE_MASK: tl.constexpr, CSR: tl.constexpr,
-         STEPS: tl.constexpr):  # fmt: skip
+def find(S: tl.constexpr, t, f, code, mask, STEPS: tl.constexpr):
     """The entry with a code, and whether there is one."""
-    low, high = width * 0, width
+    low, high = f.width * 0, f.width
     for _ in tl.static_range(STEPS):
         middle = (low + high) >> 1
         open_ = mask & (low < high)
-        here = code_at(kind, base, column, middle, open_, starts_ptr, codes_ptr, CODE_MASK, CSR)
-        right = open_ & (here < code)
+        right = open_ & (code_at(S, t, f, middle, open_) < code)
         low = tl.where(right, middle + 1, low)
         high = tl.where(open_ & ~right, middle, high)
-    found, exists = entry(kind, base, column, low, mask & (low < width), starts_ptr, codes_ptr, CODE_MASK, CSR)
+    found, exists = entry(S, t, f, low, mask & (low < f.width))
     return low, exists & (found == code)
+
+
+@triton.jit
+def may_close(S: tl.constexpr, t, f, only):
+    """Whether the end token may come."""
+    closing = f.own & ~f.ended
+    if not S.has_end:
+        return closing & ~closing
+    return if_live(S, only, closing, f.low, f.low + 1)
 
 
 @triton.jit
@@ -294,27 +332,6 @@ def best_of(best, more, K: tl.constexpr, COUNT: tl.constexpr):
         return kept + tl.sum(tl.where(more_place[:, None] == n[None, :], more[:, None], 0), 0)
     rising = tl.sort(more)
     return tl.sort(tl.where(rising > best, rising, best), descending=True)
-
-
-@triton.jit
-def last_steps(there, width, own, ended, low, high, filtered, filter_words, filter_before, filter_row, dead_ptr,
-               dead_key, dead_begin, dead_end, HAS_END: tl.constexpr, FILTER: tl.constexpr):  # fmt: skip
-    """Whether the end token may come, and whether the node is finished; of a live item."""
-    closing = there & ~there
-    finished = there & (width == 0)
-    if HAS_END:
-        finished = ended
-        closing = own & ~ended
-    if FILTER:
-        finished = finished & is_live(
-            filtered, filter_words, filter_before, filter_row, dead_ptr, dead_key, dead_begin, dead_end, low, high,
-            there, FILTER,
-        )  # fmt: skip
-        closing = closing & is_live(
-            filtered, filter_words, filter_before, filter_row, dead_ptr, dead_key, dead_begin, dead_end, low, low + 1,
-            closing, FILTER,
-        )  # fmt: skip
-    return closing, finished
 
 
 @triton.jit
@@ -361,45 +378,33 @@ def dense_norm(logits_ptr, begin, end, wanted, END, WITH_END: tl.constexpr, BLOC
 
 
 @triton.jit
-def entries_norm(logits_ptr, kind, level, base, width, stop, column, number, token_base, filtered, end_value,
-                 filter_words, filter_before, filter_row, dead_ptr, dead_key, dead_begin, dead_end, meta, starts_ptr,
-                 codes_ptr, head_state_ptr, leaf_low_ptr, leaf_high_ptr, N_LEAVES, N_HEAD, N_LEVELS: tl.constexpr,
-                 DEPTH: tl.constexpr, SMALL_LIMIT: tl.constexpr, SMALL_STEPS: tl.constexpr, CODE_MASK: tl.constexpr,
-                 CSR: tl.constexpr, HAS_HIGH: tl.constexpr, HAS_END: tl.constexpr, FILTER: tl.constexpr,
-                 SUM: tl.constexpr, K: tl.constexpr):  # fmt: skip
+def entries_norm(S: tl.constexpr, t, f, only, logits_ptr, end_value, SUM: tl.constexpr, K: tl.constexpr):
     """Log-sum-exp of the logits of a node's children and of ``end_value`` (SUM; else 0), and whether one is bad."""
     lanes = tl.arange(0, K)
     top = tl.full([K], NEGATIVE, tl.float32)
     total = tl.zeros([K], tl.float32)
     poor = tl.zeros([K], tl.int32)
-    at = width * 0
-    while at < width:
+    at = f.width * 0
+    while at < f.width:
         i = at + lanes
-        code, present = entry(kind, base, column, i, i < width, starts_ptr, codes_ptr, CODE_MASK, CSR)
-        if FILTER:
-            present = live_children(
-                kind, level, base, stop, column, number, i, present, filtered, filter_words, filter_before,
-                filter_row, dead_ptr, dead_key, dead_begin, dead_end, meta, starts_ptr, codes_ptr, head_state_ptr,
-                leaf_low_ptr, leaf_high_ptr, N_LEAVES, N_HEAD, N_LEVELS, DEPTH, SMALL_LIMIT, SMALL_STEPS, CODE_MASK,
-                CSR, HAS_HIGH, FILTER,
-            )  # fmt: skip
-        x = tl.load(logits_ptr + token_base + code, mask=present, other=NEGATIVE).to(tl.float32)
+        code, present = live_entry(S, t, f, only, i, i < f.width)
+        x = tl.load(logits_ptr + f.token + code, mask=present, other=NEGATIVE).to(tl.float32)
         poor = poor | is_bad(x)
         if SUM:
             top, total = fold(top, total, x)
         at += K
     bad = tl.max(poor, 0)
-    if HAS_END:
+    if S.has_end:
         bad = bad | is_bad(end_value)
     norm = tl.max(total, 0)  # 0, of the right type
     if SUM:
         most = tl.max(top, 0)
-        if HAS_END:
+        if S.has_end:
             most = tl.maximum(most, tl.where(end_value != end_value, NEGATIVE, end_value))
         safe_most = tl.where(most == NEGATIVE, 0.0, most)
         bad = bad | (most == NEGATIVE).to(tl.int32)
         inner = tl.sum(total * tl.exp(top - safe_most), 0)
-        if HAS_END:
+        if S.has_end:
             inner += tl.exp(end_value - safe_most)
         norm = safe_most + tl.log(tl.where(bad == 0, inner, 1.0))
     return norm, bad
@@ -409,56 +414,44 @@ def entries_norm(logits_ptr, kind, level, base, width, stop, column, number, tok
 def candidates(nodes_ptr, scores_ptr, valid_ptr, logits_ptr, keys_ptr, which_ptr, filter_words, filter_before,
                filter_stride, rows_ptr, dead_ptr, N_DEAD, meta, starts_ptr, codes_ptr, lengths_ptr, words_ptr,
                before_ptr, first_ptr, head_state_ptr, leaf_low_ptr, leaf_high_ptr, N_BEAMS, V, N_LEAVES, N_HEAD, END,
-               N_LEVELS: tl.constexpr, DEPTH: tl.constexpr, SMALL_LIMIT: tl.constexpr, SMALL_STEPS: tl.constexpr,
-               CODE_MASK: tl.constexpr, CSR: tl.constexpr, RAGGED: tl.constexpr, HAS_HIGH: tl.constexpr,
-               HAS_END: tl.constexpr, FILTER: tl.constexpr, NORM: tl.constexpr, K: tl.constexpr, COUNT: tl.constexpr,
+               S: tl.constexpr, NORM: tl.constexpr, K: tl.constexpr, COUNT: tl.constexpr,
                BLOCK: tl.constexpr):  # fmt: skip
     """The best K keys of each beam, falling where it has more than K; NORM: 0 full, 1 level, 2 valid, 3 none."""
+    t = Trie(
+        meta, starts_ptr, codes_ptr, lengths_ptr, words_ptr, before_ptr, first_ptr, head_state_ptr, leaf_low_ptr,
+        leaf_high_ptr, N_LEAVES, N_HEAD,
+    )  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
     request, beam = row // N_BEAMS, row % N_BEAMS
     lanes = tl.arange(0, K)
     node = tl.where(tl.load(valid_ptr + row) != 0, tl.load(nodes_ptr + row), -1)
-    level, kind, base, width, stop, number, low, high, own, ended = node_fields(
-        node, meta, starts_ptr, lengths_ptr, words_ptr, before_ptr, first_ptr, leaf_low_ptr, leaf_high_ptr, N_LEAVES,
-        N_LEVELS, DEPTH, CSR, RAGGED, HAS_HIGH,
-    )  # fmt: skip
-    there = node >= 0
-    column = tl.where(level < N_LEVELS, level - DEPTH, 0) * N_LEAVES
-    token_base = tl.load(meta + 2 * (N_LEVELS + 2) + level)
+    f = node_fields(S, t, node)
     logits_ptr += row * V
-
-    filter_row = row * 0
-    dead_key, dead_begin, dead_end = filter_row, filter_row, filter_row
-    filtered = node != node
-    if FILTER:
-        filtered, filter_row, dead_key = filter_of(
-            which_ptr, request, node == node, filter_stride, rows_ptr, N_LEAVES, FILTER
-        )
-    if FILTER == 2:  # those below this node alone: most nodes have none
-        dead_end += N_DEAD
-        first = count_less(dead_ptr, dead_begin, dead_end, dead_key + low, filtered)
-        dead_end = count_less(dead_ptr, dead_begin, dead_end, dead_key + high, filtered)
-        dead_begin = first
-    closing, finished = last_steps(
-        there, width, own, ended, low, high, filtered, filter_words, filter_before, filter_row, dead_ptr,
-        dead_key, dead_begin, dead_end, HAS_END, FILTER,
+    only = filter_below(
+        S,
+        filter_of(
+            which_ptr, request, node == node, filter_words, filter_before, filter_stride, rows_ptr, dead_ptr, N_DEAD,
+            N_LEAVES, S,
+        ),
+        f,
     )  # fmt: skip
+    closing = may_close(S, t, f, only)
+    if S.has_end:
+        finished = f.ended
+    else:
+        finished = (node >= 0) & (f.width == 0)
+    finished = if_live(S, only, finished, f.low, f.high)
     end_value = tl.load(logits_ptr + END, mask=closing, other=NEGATIVE).to(tl.float32)
 
-    kinds, levels, some = kind + lanes * 0, level + lanes * 0, spread(filtered, lanes)
+    wide, some = in_lanes(f, lanes), filter_in_lanes(only, lanes)
     if NORM < 2:
         begin, end = row * 0, row * 0 + V
         if NORM == 1:
-            begin = tl.where(level < N_LEVELS, token_base, 0)
-            end = begin + tl.where(level < N_LEVELS, tl.load(meta + N_LEVELS + 2 + level), 0)
-        norm, bad = dense_norm(logits_ptr, begin, end, there & ~finished, END, NORM == 1 and HAS_END, BLOCK)
+            begin = tl.where(f.level < S.n_levels, f.token, 0)
+            end = begin + tl.where(f.level < S.n_levels, tl.load(meta + S.n_levels + 2 + f.level), 0)
+        norm, bad = dense_norm(logits_ptr, begin, end, (node >= 0) & ~finished, END, NORM == 1 and S.has_end, BLOCK)
     else:
-        norm, bad = entries_norm(
-            logits_ptr, kinds, levels, base, width, stop, column, number, token_base, some, end_value, filter_words,
-            filter_before, filter_row, dead_ptr, dead_key, dead_begin, dead_end, meta, starts_ptr, codes_ptr,
-            head_state_ptr, leaf_low_ptr, leaf_high_ptr, N_LEAVES, N_HEAD, N_LEVELS, DEPTH, SMALL_LIMIT, SMALL_STEPS,
-            CODE_MASK, CSR, HAS_HIGH, HAS_END, FILTER, NORM == 2, K,
-        )  # fmt: skip
+        norm, bad = entries_norm(S, t, wide, some, logits_ptr, end_value, NORM == 2, K)
     fine = spread(bad == 0, lanes)
 
     # The candidates: the entries, and one more for the end token or a finished beam.
@@ -466,23 +459,16 @@ def candidates(nodes_ptr, scores_ptr, valid_ptr, logits_ptr, keys_ptr, which_ptr
     shift = score - norm
     best = tl.full([K], NO_KEY, tl.int64)
     extra = closing | finished
-    n = width + extra.to(tl.int64)
-    at = width * 0
+    n = f.width + extra.to(tl.int64)
+    at = f.width * 0
     while at < n:
         i = at + lanes
-        code, present = entry(kinds, base, column, i, i < width, starts_ptr, codes_ptr, CODE_MASK, CSR)
-        if FILTER:
-            present = live_children(
-                kinds, levels, base, stop, column, number, i, present, some, filter_words, filter_before,
-                filter_row, dead_ptr, dead_key, dead_begin, dead_end, meta, starts_ptr, codes_ptr, head_state_ptr,
-                leaf_low_ptr, leaf_high_ptr, N_LEAVES, N_HEAD, N_LEVELS, DEPTH, SMALL_LIMIT, SMALL_STEPS, CODE_MASK,
-                CSR, HAS_HIGH, FILTER,
-            )  # fmt: skip
-        logit = tl.load(logits_ptr + token_base + code, mask=present, other=NEGATIVE).to(tl.float32)
-        token = token_base + code
+        code, present = live_entry(S, t, wide, some, i, i < f.width)
+        logit = tl.load(logits_ptr + f.token + code, mask=present, other=NEGATIVE).to(tl.float32)
+        token = f.token + code
         value = shift + logit
         present = present & fine
-        last = (i == width) & spread(extra, lanes)
+        last = (i == f.width) & spread(extra, lanes)
         token = tl.where(last, tl.where(finished, -1, END), token)
         value = tl.where(last, tl.where(finished, score, shift + end_value), value)
         present = present | (last & (spread(finished, lanes) | fine))
@@ -499,11 +485,13 @@ def candidates(nodes_ptr, scores_ptr, valid_ptr, logits_ptr, keys_ptr, which_ptr
 @triton.jit
 def select(keys_ptr, nodes_ptr, sequences_ptr, out_nodes, out_scores, out_valid, out_parents, out_tokens,
            out_sequences, meta, starts_ptr, codes_ptr, lengths_ptr, words_ptr, before_ptr, first_ptr, head_state_ptr,
-           leaf_low_ptr, leaf_high_ptr, N_BEAMS, WIDTH, N_STEPS, V, N_LEAVES, N_HEAD, END, N_LEVELS: tl.constexpr,
-           DEPTH: tl.constexpr, SMALL_LIMIT: tl.constexpr, SMALL_STEPS: tl.constexpr, CODE_MASK: tl.constexpr,
-           CSR: tl.constexpr, RAGGED: tl.constexpr, HAS_HIGH: tl.constexpr, HAS_END: tl.constexpr, K: tl.constexpr,
-           COUNT: tl.constexpr, STEPS: tl.constexpr):  # fmt: skip
+           leaf_low_ptr, leaf_high_ptr, N_BEAMS, WIDTH, N_STEPS, V, N_LEAVES, N_HEAD, END, S: tl.constexpr,
+           K: tl.constexpr, COUNT: tl.constexpr, STEPS: tl.constexpr):  # fmt: skip
     """The best WIDTH of a request's N_BEAMS lists of K keys, written as beams."""
+    t = Trie(
+        meta, starts_ptr, codes_ptr, lengths_ptr, words_ptr, before_ptr, first_ptr, head_state_ptr, leaf_low_ptr,
+        leaf_high_ptr, N_LEAVES, N_HEAD,
+    )  # fmt: skip
     request = tl.program_id(0).to(tl.int64)
     lanes = tl.arange(0, K)
     best = tl.full([K], NO_KEY, tl.int64)
@@ -523,24 +511,15 @@ def select(keys_ptr, nodes_ptr, sequences_ptr, out_nodes, out_scores, out_valid,
     score = tl.where(ordered < 0, ordered ^ 0x7FFFFFFF, ordered).to(tl.float32, bitcast=True)
 
     node = tl.load(nodes_ptr + request * N_BEAMS + parent, mask=valid, other=-1)
-    level, kind, base, width, stop, number, low, _, _, _ = node_fields(
-        node, meta, starts_ptr, lengths_ptr, words_ptr, before_ptr, first_ptr, leaf_low_ptr, leaf_high_ptr, N_LEAVES,
-        N_LEVELS, DEPTH, CSR, RAGGED, HAS_HIGH,
-    )  # fmt: skip
-    column = tl.where(level < N_LEVELS, level - DEPTH, 0) * N_LEAVES
-    code = token - tl.load(meta + 2 * (N_LEVELS + 2) + level)
+    f = node_fields(S, t, node)
     moves = valid & (token >= 0)
-    if HAS_END:
+    if S.has_end:
         moves = moves & (token != END)
-    i, found = find(kind, base, width, column, code, moves, starts_ptr, codes_ptr, CODE_MASK, CSR, STEPS)
-    after, _, _ = child(
-        kind, level, base, stop, column, number, i, moves & found, meta, starts_ptr, codes_ptr, head_state_ptr,
-        leaf_low_ptr, leaf_high_ptr, N_LEAVES, N_HEAD, N_LEVELS, DEPTH, SMALL_LIMIT, SMALL_STEPS, CODE_MASK, CSR,
-        HAS_HIGH,
-    )  # fmt: skip
+    i, found = find(S, t, f, token - f.token, moves, STEPS)
+    after, _, _ = child(S, t, f, i, moves & found)
     after = tl.where(moves, after, node)
-    if HAS_END:
-        after = tl.where(valid & (token == END), ENDED_LEAF | low, after)
+    if S.has_end:
+        after = tl.where(valid & (token == END), ENDED_LEAF | f.low, after)
     out = request * WIDTH + lanes
     tl.store(out_nodes + out, tl.where(valid, after, -1), mask=inside)
     tl.store(out_scores + out, tl.where(valid, score, NEGATIVE), mask=inside)
@@ -559,55 +538,34 @@ def select(keys_ptr, nodes_ptr, sequences_ptr, out_nodes, out_scores, out_valid,
 @triton.jit
 def scan(nodes_ptr, logits_ptr, out_ptr, which_ptr, filter_words, filter_before, filter_stride, rows_ptr, dead_ptr,
          N_DEAD, meta, starts_ptr, codes_ptr, lengths_ptr, words_ptr, before_ptr, first_ptr, head_state_ptr,
-         leaf_low_ptr, leaf_high_ptr, V, N_LEAVES, N_HEAD, END, N_LEVELS: tl.constexpr, DEPTH: tl.constexpr,
-         SMALL_LIMIT: tl.constexpr, SMALL_STEPS: tl.constexpr, CODE_MASK: tl.constexpr, CSR: tl.constexpr,
-         RAGGED: tl.constexpr, HAS_HIGH: tl.constexpr, HAS_END: tl.constexpr, FILTER: tl.constexpr, BITS: tl.constexpr,
+         leaf_low_ptr, leaf_high_ptr, V, N_LEAVES, N_HEAD, END, S: tl.constexpr, BITS: tl.constexpr,
          BLOCK: tl.constexpr):  # fmt: skip
     """Of each node's allowed tokens: the bits into ``out`` int32[n, V] (BITS; V words) or the logits into [n, V]."""
+    t = Trie(
+        meta, starts_ptr, codes_ptr, lengths_ptr, words_ptr, before_ptr, first_ptr, head_state_ptr, leaf_low_ptr,
+        leaf_high_ptr, N_LEAVES, N_HEAD,
+    )  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
     lanes = tl.arange(0, BLOCK)
     node = tl.load(nodes_ptr + row)
-    level, kind, base, width, stop, number, low, high, own, ended = node_fields(
-        node, meta, starts_ptr, lengths_ptr, words_ptr, before_ptr, first_ptr, leaf_low_ptr, leaf_high_ptr, N_LEAVES,
-        N_LEVELS, DEPTH, CSR, RAGGED, HAS_HIGH,
+    f = node_fields(S, t, node)
+    only = filter_below(
+        S,
+        filter_of(
+            which_ptr, row, node == node, filter_words, filter_before, filter_stride, rows_ptr, dead_ptr, N_DEAD,
+            N_LEAVES, S,
+        ),
+        f,
     )  # fmt: skip
-    column = tl.where(level < N_LEVELS, level - DEPTH, 0) * N_LEAVES
-    token_base = tl.load(meta + 2 * (N_LEVELS + 2) + level)
-    filter_row = row * 0
-    dead_key, dead_begin, dead_end = filter_row, filter_row, filter_row
-    filtered = node != node
-    if FILTER:
-        filtered, filter_row, dead_key = filter_of(
-            which_ptr, row, node == node, filter_stride, rows_ptr, N_LEAVES, FILTER
-        )
-    if FILTER == 2:  # those below this node alone: most nodes have none
-        dead_end += N_DEAD
-        first = count_less(dead_ptr, dead_begin, dead_end, dead_key + low, filtered)
-        dead_end = count_less(dead_ptr, dead_begin, dead_end, dead_key + high, filtered)
-        dead_begin = first
-    closing = node != node
-    if HAS_END:
-        closing = own & ~ended
-        if FILTER:
-            closing = closing & is_live(
-                filtered, filter_words, filter_before, filter_row, dead_ptr, dead_key, dead_begin, dead_end, low,
-                low + 1, closing, FILTER,
-            )  # fmt: skip
-    kinds, levels, some = kind + lanes * 0, level + lanes * 0, spread(filtered, lanes)
-    n = width + closing.to(tl.int64)
-    at = width * 0
+    closing = may_close(S, t, f, only)
+    wide, some = in_lanes(f, lanes), filter_in_lanes(only, lanes)
+    n = f.width + closing.to(tl.int64)
+    at = f.width * 0
     while at < n:
         i = at + lanes
-        code, present = entry(kinds, base, column, i, i < width, starts_ptr, codes_ptr, CODE_MASK, CSR)
-        if FILTER:
-            present = live_children(
-                kinds, levels, base, stop, column, number, i, present, some, filter_words, filter_before,
-                filter_row, dead_ptr, dead_key, dead_begin, dead_end, meta, starts_ptr, codes_ptr, head_state_ptr,
-                leaf_low_ptr, leaf_high_ptr, N_LEAVES, N_HEAD, N_LEVELS, DEPTH, SMALL_LIMIT, SMALL_STEPS, CODE_MASK,
-                CSR, HAS_HIGH, FILTER,
-            )  # fmt: skip
-        last = (i == width) & spread(closing, lanes)
-        token = tl.where(last, END, token_base + code)
+        code, present = live_entry(S, t, wide, some, i, i < f.width)
+        last = (i == f.width) & spread(closing, lanes)
+        token = tl.where(last, END, f.token + code)
         present = present | last
         if BITS:
             bit = tl.full([BLOCK], 1, tl.int32) << (token & 31).to(tl.int32)
@@ -621,44 +579,24 @@ def scan(nodes_ptr, logits_ptr, out_ptr, which_ptr, filter_words, filter_before,
 @triton.jit
 def advance(nodes_ptr, tokens_ptr, out_ptr, which_ptr, filter_words, filter_before, filter_stride, rows_ptr, dead_ptr,
             N_DEAD, meta, starts_ptr, codes_ptr, lengths_ptr, words_ptr, before_ptr, first_ptr, head_state_ptr,
-            leaf_low_ptr, leaf_high_ptr, N, N_LEAVES, N_HEAD, END, N_LEVELS: tl.constexpr, DEPTH: tl.constexpr,
-            SMALL_LIMIT: tl.constexpr, SMALL_STEPS: tl.constexpr, CODE_MASK: tl.constexpr, CSR: tl.constexpr,
-            RAGGED: tl.constexpr, HAS_HIGH: tl.constexpr, HAS_END: tl.constexpr, FILTER: tl.constexpr,
+            leaf_low_ptr, leaf_high_ptr, N, N_LEAVES, N_HEAD, END, S: tl.constexpr,
             STEPS: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
     """The node after each token, -1 where it is not allowed."""
+    t = Trie(
+        meta, starts_ptr, codes_ptr, lengths_ptr, words_ptr, before_ptr, first_ptr, head_state_ptr, leaf_low_ptr,
+        leaf_high_ptr, N_LEAVES, N_HEAD,
+    )  # fmt: skip
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = at < N
     node = tl.load(nodes_ptr + at, mask=inside, other=-1)
     token = tl.load(tokens_ptr + at, mask=inside, other=-1).to(tl.int64)
-    level, kind, base, width, stop, number, low, _end, own, ended = node_fields(
-        node, meta, starts_ptr, lengths_ptr, words_ptr, before_ptr, first_ptr, leaf_low_ptr, leaf_high_ptr, N_LEAVES,
-        N_LEVELS, DEPTH, CSR, RAGGED, HAS_HIGH,
-    )  # fmt: skip
-    column = tl.where(level < N_LEVELS, level - DEPTH, 0) * N_LEAVES
-    code = token - tl.load(meta + 2 * (N_LEVELS + 2) + level)
-    filter_row = at * 0
-    dead_key, dead_begin = filter_row, tl.program_id(0).to(tl.int64) * 0
-    dead_end = dead_begin + N_DEAD
-    filtered = node != node
-    if FILTER:
-        filtered, filter_row, dead_key = filter_of(which_ptr, at, inside, filter_stride, rows_ptr, N_LEAVES, FILTER)
-    i, found = find(kind, base, width, column, code, inside & (node >= 0), starts_ptr, codes_ptr, CODE_MASK, CSR, STEPS)
-    after, child_low, child_high = child(
-        kind, level, base, stop, column, number, i, found, meta, starts_ptr, codes_ptr, head_state_ptr, leaf_low_ptr,
-        leaf_high_ptr, N_LEAVES, N_HEAD, N_LEVELS, DEPTH, SMALL_LIMIT, SMALL_STEPS, CODE_MASK, CSR, HAS_HIGH,
-    )  # fmt: skip
-    if FILTER:
-        found = found & is_live(
-            filtered, filter_words, filter_before, filter_row, dead_ptr, dead_key, dead_begin, dead_end, child_low,
-            child_high, found, FILTER,
-        )  # fmt: skip
-    after = tl.where(found, after, -1)
-    if HAS_END:
-        closing = own & ~ended & (token == END)
-        if FILTER:
-            closing = closing & is_live(
-                filtered, filter_words, filter_before, filter_row, dead_ptr, dead_key, dead_begin, dead_end, low,
-                low + 1, closing, FILTER,
-            )  # fmt: skip
-        after = tl.where(closing, ENDED_LEAF | low, after)
+    f = node_fields(S, t, node)
+    only = filter_of(
+        which_ptr, at, inside, filter_words, filter_before, filter_stride, rows_ptr, dead_ptr, N_DEAD, N_LEAVES, S
+    )
+    i, found = find(S, t, f, token - f.token, inside & (node >= 0), STEPS)
+    after, low, high = child(S, t, f, i, found)
+    after = tl.where(if_live(S, only, found, low, high), after, -1)
+    if S.has_end:
+        after = tl.where(may_close(S, t, f, only) & (token == END), ENDED_LEAF | f.low, after)
     tl.store(out_ptr + at, after, mask=inside)
