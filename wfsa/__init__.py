@@ -1,16 +1,16 @@
-"""Constrained decoding: which tokens may come next, so that a model's output stays inside a schema or grammar.
+"""Constrained decoding: masks of the tokens that keep a model's output inside a schema or grammar.
 
     vocab = wfsa.Vocab.from_tokenizer(tokenizer)              once for a model
     constraint = wfsa.compile_json_schema(schema, vocab)      once for a schema; shared by threads, saved to files
-    state = constraint.start()                                one for each text
+    state = constraint.start()                                once for a text
     state.get_mask(), state.commit(token_id)                  at each step
 
 ``compile`` takes a schema, a type, a list of strings or a compiled pattern.
 Grammars: ``compile_lark``, ``compile_gbnf``, ``compile_regex``; tools: ``compile_tools``; batches: ``fill_bitmasks``,
 ``allocate_bitmask``, ``apply_bitmask_``; drafts of speculative decoding: ``fill_tree``, ``fill_chain``.
-Every error is a ``WfsaError``, and says where and what to do.
-Closed sets of items are in ``wfsa.items``, sampling and beam search in ``wfsa.decoding``, doors to transformers and
-llama.cpp in ``wfsa.integrations``; ``generate`` is the shortest way from prompts to documents.
+Every error is a ``WfsaError`` whose message names the place and the remedy.
+Closed sets of items are in ``wfsa.items``, sampling and beam search in ``wfsa.decoding``, and the integrations with
+other programs in ``wfsa.integrations``; ``generate`` is the shortest way from prompts to documents.
 """
 
 from wfsa import integrations
@@ -57,7 +57,7 @@ from wfsa.version import __version__
 from wfsa.vocab import Vocab
 
 load = Constraint.load
-"""A constraint of any kind that was saved: :meth:`wfsa.Constraint.load`."""
+"""Reads a saved constraint of any kind, like :meth:`wfsa.Constraint.load`."""
 
 __all__ = [
     "ArtifactError",

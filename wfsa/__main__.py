@@ -1,4 +1,4 @@
-"""``python -m wfsa`` is the command ``wfsa``."""
+"""Runs the command ``wfsa`` as ``python -m wfsa``."""
 
 from wfsa.cli import main
 

@@ -1,12 +1,12 @@
-"""What the process keeps for the next constraint, within one budget of bytes.
+"""The caches of the process that make the next constraint cheaper, within one budget of bytes.
 
     automata             minimal automata of terminals, by regular tree                    ext/bindings/regular.pyx
-    state names          what equal states of automata are recognised by                   ext/regular/state_names.hpp
+    state names          keys that identify equal states of automata                       ext/regular/state_names.hpp
     walks and universes  profiles and united tails, of all vocabularies                    ext/profiles/cache.hpp
 
-Each has a share of the budget, because they live in different places, and the time of use compares entries of one kind
-only; in its share, what was asked for longest ago goes first.  State names have no such order, and all go at once.
-What a cache holds is counted there, also where constraints hold it too.
+Each cache has a share of the budget, because the caches live in different places and times of use are comparable only
+within a cache.  In its share, the least recently used entry is dropped first.  State names have no such order and are
+dropped all at once.  An entry counts towards its cache even if constraints hold it too.
 """
 
 from __future__ import annotations
@@ -21,35 +21,36 @@ _PARTS, _OF_AUTOMATA, _OF_NAMES = 16, 5, 1  # the rest is for walks and universe
 
 
 def set_cache_budget(n_bytes: int) -> None:
-    """Keep at most `n_bytes` for the next constraint; what is beyond goes at once, least recently used first.
+    """Sets the size of the caches in bytes; entries beyond it are dropped at once, least recently used first.
 
-    The budget is the process's, for all vocabularies; 0 keeps nothing, so that every constraint is compiled from
-    scratch.  Constraints at hand are not touched.  WfsaError where `n_bytes` is negative, TypeError where it is no
-    integer.
+    The budget is for the whole process and all vocabularies. With 0 nothing is cached, and every constraint is compiled
+    from scratch. Existing constraints are not affected.
+
+    Raises WfsaError if `n_bytes` is negative or 2**62 and more, TypeError if it is not an integer.
     """
     n = index(n_bytes)
     if not 0 <= n < 1 << 62:
-        raise WfsaError(f"a budget of {n} bytes; it must be at least 0 and below 2**62")
+        raise WfsaError(f"n_bytes must be at least 0 and below 2**62, got {n}")
     automata, names = _OF_AUTOMATA * n // _PARTS, _OF_NAMES * n // _PARTS
     regular.set_cache_limits(automata, names)
     vocabulary.set_cache_limit(n - automata - names)
 
 
 def empty_caches() -> None:
-    """Keep nothing of what is there; the budget stays."""
+    """Drops all cached entries; the budget stays."""
     limit = cache_info()["total"]["limit"]
     set_cache_budget(0)
     set_cache_budget(limit)
 
 
 def cache_info() -> dict[str, dict[str, int]]:
-    """``entries``, ``bytes`` and ``limit`` of each cache of the process, and of all together as ``total``.
+    """Returns ``entries``, ``bytes`` and ``limit`` of each cache of the process, and their sums as ``total``.
 
-    The caches are ``automata``, ``state names``, and ``walks and universes``; how much of the last is a vocabulary's
-    says ``vocab.cache_info()``.
+    The caches are ``automata``, ``state names``, and ``walks and universes``. ``vocab.cache_info()`` returns the part
+    of the last one that belongs to a vocabulary.
     """
     info = regular.cache_info() | {"walks and universes": vocabulary.cache_info()}
-    total = {what: sum(cache[what] for cache in info.values()) for what in ("entries", "bytes", "limit")}
+    total = {key: sum(cache[key] for cache in info.values()) for key in ("entries", "bytes", "limit")}
     return info | {"total": total}
 
 

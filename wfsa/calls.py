@@ -1,8 +1,8 @@
-"""Tool calls of an answer as Python values: what a constraint of :func:`wfsa.compile_tools` let a model write, read.
+"""Reads the tool calls of an answer under a constraint of :func:`wfsa.compile_tools` into Python values.
 
     calls = constraint.calls(text)               or read_calls(text, tools, format="hermes") without a constraint
     for call in calls:
-        call.function(**call.arguments)          dates, enums and models where the annotations say so
+        call.function(**call.arguments)          converted to the annotated types: dates, enums, models
     calls.content                                the text around the calls
 """
 
@@ -29,10 +29,10 @@ _THOUGHT = ("<think>", "</think>")
 class Call:
     """A call of one tool.
 
-    name: the tool's.
+    name: the name of the tool.
     json_arguments: the arguments as JSON values: dicts, lists, str, int, float, bool, None.
-    text: the call as it was written.
-    function: what was given as the tool if it can be called and is no type; else None.
+    text: the text of the call.
+    function: the tool itself if it is callable and not a type; else None.
     """
 
     name: str
@@ -43,11 +43,11 @@ class Call:
 
     @cached_property
     def arguments(self) -> Any:
-        """The arguments as the tool's types say.
+        """The arguments, converted to the types of the tool.
 
-        A tool that is a function has a dict for ``function(**arguments)``, with defaults. One that is a pydantic model,
-        a dataclass or another type has a value of it. One that is a JSON Schema has ``json_arguments``.
-        Raises pydantic.ValidationError, a ValueError, where a validator of the types refuses what the schema takes.
+        For a function: a dict for ``function(**arguments)``, including defaults. For a pydantic model, a dataclass or
+        another type: a value of that type. For a JSON Schema: ``json_arguments``.
+        Raises pydantic.ValidationError, a ValueError, if a validator of the types refuses what fits the schema.
         """
         if self._kind is None:
             return self.json_arguments
@@ -55,10 +55,10 @@ class Call:
 
 
 class Calls(list[Call]):
-    """The calls of an answer, in their order.
+    """A list of the calls of an answer, in their order.
 
-    content: the text outside of the calls, without white space at its ends.
-    reasoning: where that text has ``</think>``, what is in front of it; else "". It is not part of `content`.
+    content: the text outside the calls, without white space at its ends.
+    reasoning: the part of that text before ``</think>``, or "". It is not part of `content`.
     """
 
     def __init__(self, calls: list[Call], outside: str = "") -> None:
@@ -70,23 +70,23 @@ class Calls(list[Call]):
 
 @dataclass(frozen=True, slots=True)
 class CallReader:
-    """Reads calls of some tools in one format, one of `FORMATS`; None for one call as JSON."""
+    """A reader of calls of these tools in a format, one of `FORMATS`; None for a single call as JSON."""
 
     tools: tuple[ToolSchema, ...]
     format: str | None
     options: SchemaOptions
 
     def read(self, text: str | bytes) -> Calls:
-        """What :func:`read_calls` returns."""
+        """Returns the calls of `text`, as :func:`read_calls` does."""
         if isinstance(text, (bytes, bytearray)):
             text = text.decode("utf-8", "replace")
         if not isinstance(text, str):
-            raise DecodingError(f"calls are read from a text, str or bytes, not {type(text).__name__}")
+            raise DecodingError(f"text must be str or bytes, not {type(text).__name__}")
         written = read_written_calls(text, self.tools, self.format, self.options)
         return Calls([_call(one, text) for one in written.calls], "".join(written.outside))
 
     def to_data(self) -> dict[str, Any]:
-        """What is needed to read calls, as JSON values; Python types are not."""
+        """Returns the reader as JSON values, without the Python types of the tools."""
         is_needed = self.format is not None and FORMATS[self.format].style != "json"
         schemas = [to_text(SchemaSource(tool.schema, self.options)) if is_needed else None for tool in self.tools]
         names = [tool.name for tool in self.tools]
@@ -94,7 +94,7 @@ class CallReader:
 
     @staticmethod
     def of_data(data: Any) -> CallReader:
-        """The inverse of :meth:`to_data`; ValueError for anything else."""
+        """Reads the result of :meth:`to_data`. Raises ValueError for any other value."""
         try:
             form, options, tools = data["format"], SchemaOptions(), []
             if form is not None:
@@ -102,36 +102,36 @@ class CallReader:
             for name, text in data["tools"]:
                 source = None if text is None else from_text(text)
                 if not isinstance(name, str):
-                    raise ValueError("a name is no text")
+                    raise ValueError(f"the name of a tool must be a str, not {type(name).__name__}")
                 options = options if source is None else source.options
                 tools.append(ToolSchema(name, True if source is None else source.schema, "$", ""))
         except (KeyError, TypeError, RecursionError, WfsaError) as error:
-            raise ValueError(f"no tools: {error}") from None
+            raise ValueError(f"bad tools: {error}") from None
         return CallReader(tuple(tools), form, options)
 
 
 def _call(written: WrittenCall, text: str) -> Call:
-    given = written.tool.kind
-    function = given if is_function(given) or (callable(given) and not is_type(given)) else None
-    kind = given if given is None or is_type(given) else given.__call__
+    tool = written.tool.kind
+    function = tool if is_function(tool) or (callable(tool) and not is_type(tool)) else None
+    kind = tool if tool is None or is_type(tool) else tool.__call__
     return Call(written.tool.name, written.arguments, text[written.begin : written.end], function, kind)
 
 
 def read_calls(
     text: str | bytes, tools: Any, *, format: str | None = None, schema_options: SchemaOptions | None = None
 ) -> Calls:
-    """Read the tool calls of an answer that was written under :func:`wfsa.compile_tools` with the same arguments.
+    """Reads the tool calls of an answer that was written under :func:`wfsa.compile_tools` with the same arguments.
 
-    ``constraint.calls(text)`` does the same.  This function is for texts without their constraint, and gives Python
-    types to the calls of a constraint that was loaded from a file.
+    ``constraint.calls(text)`` does the same with the constraint at hand. This function needs no constraint, and adds
+    Python types to the calls of a constraint that was loaded from a file.
 
-    text: the answer, with the marks of the calls (special tokens among them), without its end token.
+    text: the answer, including the marks of the calls and their special tokens, without its end token.
     tools, format: as for :func:`wfsa.compile_tools`.
-    schema_options: those of compile_tools; they matter only where they change what a schema takes.
+    schema_options: as for :func:`wfsa.compile_tools`.
 
     Returns a list of :class:`Call`: ``name``, ``arguments``, ``function``. Its ``content`` and ``reasoning`` are the
     text around the calls.
-    Raises DecodingError for a call that is cut off, or is none that the constraint allows; SchemaError for wrong tools.
+    Raises DecodingError for a call that is cut off or that the constraint does not allow; SchemaError for bad tools.
     """
     if format is not None:
         require_format(format)

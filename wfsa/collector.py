@@ -1,13 +1,13 @@
 """Python's cyclic garbage collector, held back while a constraint is compiled.
 
-A front end makes some ten thousand tuples and frozen dataclasses.  None that it drops is on a cycle, but the collector
-counts the objects that exist, and every so often it walks all objects of the process: 75 ms with a few hundred
-schemas at hand, in whichever compilation comes across it.  At the end nearly all of these objects are freed.
+A front end makes some ten thousand tuples and frozen dataclasses.  None that it drops is on a cycle.  But the collector
+counts live objects, and now and then it walks all objects of the process: 75 ms with a few hundred compiled schemas,
+in whichever compilation triggers it.  At the end of a compilation nearly all of these objects are freed.
 Measured over 400 schemas, lazy: 12 % of the mean, 13 % at p90, and those pauses.
 
-What a compilation leaves (memoised languages, the constraint) may still make a collection due, and the next allocation
-would pay for it: `start()`, in the loop of a server.  So the compilation makes that collection itself, of the
-young generations only, since the oldest one holds the whole process.  Over 150 schemas in a process of a million
+The objects that remain (memoised languages, the constraint) may still make a collection due, and the next allocation
+would pay for it: `start()`, in the loop of a server.  So the compilation runs that collection itself, of the young
+generations only, since the oldest one contains the whole process.  Over 150 schemas in a process of a million
 objects, in µs of the thread; a row is one run, and two runs of one row differ as much as these compilations do:
 
     first start() after a compile       p50    p90     p99     max       compile, mean
@@ -17,10 +17,10 @@ objects, in µs of the thread; a row is one run, and two runs of one row differ 
     both                                 62    118     164     190      13,378
     the collector is off                 85    124     236     416      13,072
 
-Without cycles fewer compilations make a collection (21 of 150, not 37), and it has less to look through.
+Without cycles fewer compilations run a collection (21 of 150 instead of 37), and each visits fewer objects.
 
-The collector is the process's, so other threads go without it too, for as long as any compilation holds it back: each
-for `MOST_SECONDS`.
+The collector belongs to the process, so other threads run without it too while any compilation holds it back, each for
+at most `MOST_SECONDS`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _was_on = False
 
 
 class HeldCollector:
-    """One holder; the last one that lets go turns the collector on again, if it was on before the first."""
+    """A hold on the collector; releasing the last one turns the collector on again, if it was on before the first."""
 
     __slots__ = ("_holds",)
 
@@ -54,13 +54,13 @@ class HeldCollector:
         self._holds = True
 
     def let_go(self) -> None:
-        """Once; again does nothing."""
+        """Releases the hold; repeated calls have no effect."""
         global _holders
         if not self._holds:
             return
         self._holds = False
         if _holders == 1 and _was_on:
-            _collect_young()  # outside the lock: finalizers run, and whatever is in them
+            _collect_young()  # outside the lock: it runs finalizers, which may do anything
         with _lock:
             _holders = max(0, _holders - 1)
             if _holders == 0 and _was_on:
@@ -68,7 +68,7 @@ class HeldCollector:
 
 
 def _collect_young() -> None:
-    """Make the collection that is due, but for the oldest generation, which holds the whole process."""
+    """Runs the collection that is due, without the oldest generation, which contains the whole process."""
     young, middle, _ = gc.get_count()
     most_young, most_middle, _ = gc.get_threshold()
     if 0 < most_young < young:
@@ -76,7 +76,7 @@ def _collect_young() -> None:
 
 
 def _in_child() -> None:
-    """The threads that held it are not in a forked process."""
+    """Drops all holds in a forked process, which does not have the threads that held them."""
     global _lock, _holders
     _lock = threading.Lock()
     if _holders and _was_on:

@@ -1,7 +1,7 @@
-"""One compilation: a grammar and a vocabulary in, the engine's tables out, within the limits of its options.
+"""One compilation: from a grammar and a vocabulary to the engine's tables, within the limits of its options.
 
-    :class:`Compilation`   the options, progress, times by stage and limits of one call, whatever is compiled in it
-    :func:`build_tables`   the stages behind the front ends
+    :class:`Compilation`   the options, progress, times by stage and limits of one call of a compile function
+    :func:`build_tables`   the stages after the front ends
 
 Both :mod:`wfsa.compiler` and the constraints themselves compile: a constraint of a schema explains a refused token by
 compiling single keywords (wfsa/explain.py).
@@ -29,18 +29,18 @@ from wfsa.grammar.ir import Grammar, Match, Tokens
 from wfsa.grammar.unproductive import why_nothing
 from wfsa.vocab import Vocab, require_vocab
 
-language.use(automaton, deriving)  # for the questions of the front ends
+language.use(automaton, deriving)  # front ends compute with languages through these
 _MATCHES: Final = {match: number for number, match in enumerate(get_args(Match))}  # as in ext/lexer/terminals.hpp
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledTerminal:
-    """A terminal as the engine takes it: an automaton, or where that is None the tokens it stands for."""
+    """A terminal as the engine takes it: an automaton, or None and the token ids that it matches."""
 
     automaton: Automaton | None
     token_ids: list[int]
-    rank: int  # at equal length the higher one wins, and all of the same one do
-    match: int  # how it ends, by `_MATCHES`
+    rank: int  # at equal length the highest rank wins; terminals of equal rank all match
+    match: int  # how it ends, a value of `_MATCHES`
 
 
 class TooLarge(NamedTuple):
@@ -51,25 +51,25 @@ class TooLarge(NamedTuple):
 
 
 class _Cancelled(Exhausted):
-    """`options.progress` has raised an error within a long step."""
+    """Raised after `options.progress` has raised an error within a long step."""
 
 
 class Compilation:
-    """One compilation: its options, its progress, the time by stage, and what it may use; a context manager.
+    """A context manager with the options, progress, times by stage, and limits of one compilation.
 
-    It is the boundary of all stages: what is no error of wfsa becomes one, but for what `options.progress` raises.
+    It is the boundary of all stages: any foreign error becomes an error of wfsa, except those of `options.progress`.
     """
 
     def __init__(self, function: str, options: CompileOptions | None, keywords: Mapping[str, Any]) -> None:
         of_schemas = function in ("compile_json_schema", "compile_tools", "compile_structural_tag")
         self._boundary = Boundary(SchemaError if of_schemas else GrammarError)
-        self._of_caller: BaseException | None = None  # what `options.progress` has raised
+        self._progress_error: BaseException | None = None
         refuse_unknown(function, keywords, known_fields(CompileOptions), schema_options=of_schemas)
         self.options = replace(options or CompileOptions(), **keywords)
         self.begin = self.last = time.perf_counter()
         self.stage, self.fraction = "front end", 0.0
         self.stages: dict[str, float] = {}
-        self.costliest: Callable[[], str] = str  # says what costs most, once that is known
+        self.costliest: Callable[[], str] = str  # describes the costliest parts, once they are known
         self._collector = HeldCollector()
         self._allowance = Allowance(
             self.options.max_seconds, self.options.max_memory, self.begin, self._collector.let_go, MOST_SECONDS,
@@ -85,18 +85,18 @@ class Compilation:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if not isinstance(error, Exhausted):
-            self.costliest = str  # lets go of the grammar and its terminals before the collector looks at what is left
+            self.costliest = str  # frees the grammar and its terminals before the collector runs
         self._collector.let_go()
         self._allowance.__exit__(kind, error, trace)
-        if self._of_caller is not None and isinstance(error, _Cancelled):
-            raise self._of_caller
+        if self._progress_error is not None and isinstance(error, _Cancelled):
+            raise self._progress_error
         if isinstance(error, Exhausted):
             limit = "max_seconds" if str(error).endswith("s") else "max_memory"
-            what = f"compiling passed {error} in stage {self.stage!r}; raise CompileOptions.{limit}"
+            message = f"compiling passed {error} in stage {self.stage!r}; raise CompileOptions.{limit}"
             if self.options.mode == "ahead" and self.stage not in ("front end", "terminals", "LR automaton"):
-                what += " or use mode='lazy'"
-            raise LimitError("; ".join(filter(None, (what, self.costliest())))) from None
-        if error is not self._of_caller:
+                message += " or use mode='lazy'"
+            raise LimitError("; ".join(filter(None, (message, self.costliest())))) from None
+        if error is not self._progress_error:
             self._boundary.__exit__(kind, error, trace)
 
     def tick(self, stage: str, fraction: float) -> None:
@@ -111,11 +111,11 @@ class Compilation:
             try:
                 self.options.progress(self.stage, self.fraction)
             except BaseException as error:
-                self._of_caller = error
+                self._progress_error = error
                 raise
 
     def _poll(self) -> None:
-        """Report the same again within a long step; what `options.progress` raises passes the boundaries of readers."""
+        """Reports the progress again within a long step; an error of `options.progress` passes all inner boundaries."""
         try:
             self._report()
         except BaseException:
@@ -125,7 +125,7 @@ class Compilation:
         return time.perf_counter() - self.begin
 
     def left(self) -> float:
-        """Seconds that may still be used."""
+        """Returns the seconds that the compilation may still take."""
         limit = self.options.max_seconds
         return float("inf") if limit is None else max(0.0, limit - self.seconds())
 
@@ -135,7 +135,7 @@ class Compilation:
 
 
 def build_tables(grammar: Grammar, vocab: Vocab, run: Compilation) -> ConstraintCore | TooLarge:
-    """The engine's tables of a grammar; a terminal that is too large is returned.
+    """Returns the engine's tables of a grammar, or `TooLarge` for a terminal with too many states.
 
     Raises GrammarError (nothing can be derived), LimitError, VocabError.
     """
@@ -164,7 +164,7 @@ def build_tables(grammar: Grammar, vocab: Vocab, run: Compilation) -> Constraint
 
 
 def _terminals(grammar: Grammar, vocab: Vocab, run: Compilation) -> list[CompiledTerminal] | TooLarge:
-    """Each terminal's automaton, or the tokens that it stands for."""
+    """Compiles each terminal to an automaton or a list of token ids, or returns `TooLarge`."""
     out = []
     ranks = _ranks(grammar)
     for number, t in enumerate(grammar.terminals):
@@ -188,10 +188,10 @@ def _terminals(grammar: Grammar, vocab: Vocab, run: Compilation) -> list[Compile
 
 def _resolve(name: str, tokens: Tokens, vocab: Vocab) -> list[int]:
     if tokens.name is not None:
-        found = vocab.token_name_to_id(tokens.name)
-        if found is None:
+        token_id = vocab.token_name_to_id(tokens.name)
+        if token_id is None:
             raise GrammarError(f"terminal {name!r}: the vocabulary has no special token {tokens.name!r}")
-        return [found]
+        return [token_id]
     if tokens.others:
         excluded = {*tokens.ids, *vocab.eos_ids.tolist()}
         return [i for i in range(vocab.n_tokens) if i not in excluded]
@@ -202,7 +202,7 @@ def _resolve(name: str, tokens: Tokens, vocab: Vocab) -> list[int]:
 
 
 def _empty(terminals: list[CompiledTerminal]) -> list[int]:
-    """The terminals that match no text."""
+    """Returns the numbers of the terminals that match no text."""
     return [
         number for number, terminal in enumerate(terminals)
         if terminal.automaton is not None and not terminal.automaton.arrays()[4].any()
@@ -210,7 +210,7 @@ def _empty(terminals: list[CompiledTerminal]) -> list[int]:
 
 
 def _ranks(grammar: Grammar) -> list[int]:
-    """By terminal, its preference at equal length."""
+    """Returns the rank of each terminal, which decides between matches of equal length."""
     if grammar.ties == "all":
         priorities = sorted({t.priority for t in grammar.terminals})
         return [priorities.index(t.priority) for t in grammar.terminals]
@@ -220,7 +220,7 @@ def _ranks(grammar: Grammar) -> list[int]:
 
 
 def _costliest(grammar: Grammar, terminals: list[CompiledTerminal]) -> str:
-    """The terminal and the rule that cost most, for the message of a LimitError."""
+    """Describes the largest terminal and the longest rule, for the message of a LimitError."""
     sizes = [(0 if t.automaton is None else t.automaton.n_states, -i) for i, t in enumerate(terminals)]
     terminal = grammar.terminals[-max(sizes)[1]] if sizes else None
     lhs, rhs = max(grammar.rules, key=lambda rule: len(rule[1]))

@@ -1,4 +1,4 @@
-"""``wfsa.compile``: the compile function for whatever is given, by its Python type."""
+"""``wfsa.compile``, which chooses the compile function by the Python type of its source."""
 
 from __future__ import annotations
 
@@ -20,38 +20,38 @@ if TYPE_CHECKING:
 
     from wfsa.compile_options import CompileKeywords, CompileOptions
 
-_OF_SCHEMAS = {"$schema", "$ref", "type", "properties", "allOf", "anyOf", "oneOf"}  # a request has none of these
+_SCHEMA_KEYWORDS = {"$schema", "$ref", "type", "properties", "allOf", "anyOf", "oneOf"}  # a request has none of these
 
 
 def compile(
     source: Any, vocab: Vocab, options: CompileOptions | None = None, **keywords: Unpack[CompileKeywords]
 ) -> Constraint:
-    """Compile what is given for a vocabulary, as its Python type says.
+    """Compiles a source for a vocabulary, with the function that fits its Python type.
 
-    source: what is compiled. A dict, a bool, JSON text of an object, a pydantic model, a dataclass, another type or a
+    source: a dict, a bool, JSON text of an object, a pydantic model, a dataclass, another type or a
         function goes to :func:`wfsa.compile_json_schema`; ``re.compile(...)`` to :func:`wfsa.compile_regex`; a list,
         tuple or set of strings, or an Enum of strings, to :func:`wfsa.compile_choice`; a ``wfsa.grammar.Grammar`` is
         compiled itself.
-    options, keywords: CompileOptions, or fields of them; a choice has none.
+    options, keywords: a CompileOptions, or fields of it; a choice takes none.
 
-    Texts of grammars and patterns look alike, so they have functions of their own: ``compile_lark``, ``compile_gbnf``,
-    ``compile_regex``; and so have lists of tools: ``compile_tools``.
+    Texts of grammars and patterns look alike, so they have their own functions: ``compile_lark``, ``compile_gbnf`` and
+    ``compile_regex``. Lists of tools have ``compile_tools``.
 
-    Raises GrammarError for a source of another kind, TypeError for options of a choice, and what the functions named
-    here raise.
+    Raises GrammarError for a source of another kind, TypeError for options of a choice, and the errors of the functions
+    named here. Example: ``wfsa.compile({"type": "integer"}, vocab)``.
     """
     if isinstance(source, Vocab):
         raise GrammarError("the vocabulary is the second argument: wfsa.compile(source, vocab)")
     require_vocab(vocab)
     if isinstance(source, Constraint):
-        raise GrammarError("this is a compiled constraint already; source.start() begins a text")
+        raise GrammarError("the source is a compiled constraint already; call source.start() to begin a text")
     if isinstance(source, Grammar):
         return compiler.compile(source, vocab, options, **keywords)
     if isinstance(source, re.Pattern):
         return compiler.compile_regex(source, vocab, options=options, **keywords)
     if _is_choice(source):
         if options is not None or keywords:
-            raise TypeError("a choice has no options: it is complete at once")
+            raise TypeError("a choice takes no options, since it is complete at once; leave them out")
         return compile_choice(source, vocab)
     if isinstance(source, dict) and (remedy := _remedy_of_dict(source)):
         raise GrammarError(remedy)
@@ -70,22 +70,22 @@ def _is_choice(source: Any) -> bool:
 
 
 def _remedy_of_dict(source: dict[Any, Any]) -> str:
-    """What to call for a dict that is no schema; "" for a schema."""
+    """Returns the remedy for a dict that is not a schema; "" for a schema."""
     if any(is_type(value) or callable(value) for value in source.values()):
         return "a dict of tools by name: call wfsa.compile_tools(tools, vocab, format=...)"
     kind = source.get("type")
     if kind == "structural_tag":
         return "a structural tag: call wfsa.compile_structural_tag(tag, vocab)"
     if kind == "json_schema" or (kind == "function" and "function" in source):
-        what = "response_format" if kind == "json_schema" else "list of tools"
-        return f"a part of a request: call wfsa.compile_tools({what}, vocab)"
-    if not source.keys().isdisjoint(("tools", "messages", "response_format")) and not source.keys() & _OF_SCHEMAS:
+        argument = "response_format" if kind == "json_schema" else "list of tools"
+        return f"a part of a request: call wfsa.compile_tools({argument}, vocab)"
+    if not source.keys().isdisjoint(("tools", "messages", "response_format")) and not source.keys() & _SCHEMA_KEYWORDS:
         return "a request: call wfsa.compile_request(request, vocab)"
     return ""
 
 
 def _remedy(source: Any) -> str:
-    """What to call for a source that has a function of its own."""
+    """Returns the remedy for a source that `compile` does not take."""
     if isinstance(source, (str, bytes)):
         return (
             "a text can be a grammar or a pattern: call wfsa.compile_lark, compile_gbnf or compile_regex; a choice is "

@@ -1,4 +1,4 @@
-"""How to compile: the options, and the same as keywords of every ``compile*`` function."""
+"""The options of compiling, as a class and as keywords of every ``compile*`` function."""
 
 from __future__ import annotations
 
@@ -15,19 +15,22 @@ Mode = Literal["ahead", "lazy", "background"]
 
 @dataclass(frozen=True, slots=True)
 class CompileOptions:
-    """How to compile.
+    """The options of compiling.
 
-    mode: "ahead" expands everything that can be reached; "lazy" expands on first use; "background" returns when "lazy"
-        would, and expands everything on a thread of the process, beside those who decode (``Constraint.wait``).
-    max_terminal_states, max_lr_states, max_lexer_states: LimitError beyond these. What is linear in the grammar is not
-        counted: the states of a set of words (an enum) that ends a terminal, lexer states that stand in one terminal.
-    max_seconds: LimitError when compiling takes longer, the front end included; None for no limit.
-    max_memory: LimitError when the process's resident memory grows by more bytes while compiling, whichever thread
-        takes them; None for no limit. Known on Linux only.
-    max_grown_bytes: bytes, about, of what is learnt while texts are decoded (lexer states on first use, sets of
-        properties in any order); texts that begin beyond it, or after a limit was met, begin with fresh tables.
-    progress: called with (stage, fraction between 0 and 1) at each step, and every 50 ms or so within a long one, with
-        the same values again. What it raises ends the compilation.
+    mode: "ahead" expands all tables that can be reached; "lazy" expands them on first use; "background" returns as soon
+        as "lazy", and a thread of the process then expands the rest during decoding (``Constraint.wait``).
+    max_terminal_states, max_lr_states, max_lexer_states: more states are a LimitError. States whose number is linear in
+        the grammar do not count: those of a set of words (an enum) that ends a terminal, and lexer states in a single
+        terminal.
+    max_seconds: a longer compilation, including its front end, is a LimitError; None for no limit.
+    max_memory: a compilation during which the resident memory of the process grows by more bytes, in any thread, is a
+        LimitError; None for no limit. Has an effect on Linux only.
+    max_grown_bytes: approximate bytes of tables added while decoding (lexer states on first use, sets of properties in
+        any order). Beyond this, or after another limit, new states start from fresh tables.
+    progress: called as ``progress(stage, fraction)``, 0 <= fraction <= 1, at each step, and with the same values about
+        every 50 ms within a long step. An error that it raises ends the compilation.
+
+    Raises ValueError or TypeError for a value of another kind or range.
     """
 
     mode: Mode = "ahead"

@@ -1,4 +1,4 @@
-"""The compile functions: text, a schema or a grammar and a vocabulary in, a constraint out.
+"""The compile functions: from a text, schema or grammar and a vocabulary to a constraint.
 
     front end            wfsa.grammar.*          text -> Grammar
     terminals            ext/regular/dfa.hpp             regular trees -> minimal byte DFAs
@@ -8,8 +8,8 @@
     profiles             ext/profiles/profile.hpp         lexer state × vocabulary         } all that can be reached
     parser DWA           ext/tails/parser_dwa.hpp      tails × LR states                } in "ahead" mode
 
-In "background" mode a thread of the process does the latter after the constraint has been returned.
-wfsa/compilation.py calls the stages behind the front ends.
+In "background" mode a thread of the process expands all of it after the constraint has been returned.
+wfsa/compilation.py calls the stages after the front ends.
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ from wfsa.vocab import Vocab, require_vocab
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-_LOG: Final = logging.getLogger("wfsa")  # no handler: what is done with it is the application's choice
-_CONTRADICTION_SECONDS = 5.0  # of processor time, for the message of a schema that nothing satisfies
+_LOG: Final = logging.getLogger("wfsa")  # without a handler, which the application may add
+_CONTRADICTION_SECONDS = 5.0  # of processor time, for the message of a schema that no document satisfies
 
 
 def compile(
     grammar: Grammar, vocab: Vocab, options: CompileOptions | None = None, **keywords: Unpack[CompileKeywords]
 ) -> GrammarConstraint:
-    """Compile a grammar for a vocabulary.  Keywords are fields of CompileOptions.
+    """Compiles a grammar for a vocabulary.  Keywords are fields of CompileOptions.
 
-    Raises GrammarError (nothing can be derived, undefined symbols), LimitError, VocabError.
+    Raises GrammarError (no text can be derived, undefined symbols), LimitError, VocabError.
     """
     with Compilation("compile", options, keywords) as run:
         return _compiled(grammar, vocab, run)
@@ -70,7 +70,7 @@ def _compile(
     grammar: Grammar, vocab: Vocab, run: Compilation,
     report: SchemaReport | None = None, source: SchemaSource | None = None,
 ) -> GrammarConstraint | TooLarge:  # fmt: skip
-    """The constraint of a grammar; a terminal that is too large is returned."""
+    """Returns the constraint of a grammar, or `TooLarge` for a terminal with too many states."""
     core = build_tables(grammar, vocab, run)
     if isinstance(core, TooLarge):
         return core
@@ -92,16 +92,19 @@ def compile_regex(
     options: CompileOptions | None = None,
     **keywords: Unpack[CompileKeywords],
 ) -> GrammarConstraint:
-    """Compile a regex, a text or ``re.compile(...)`` with its flags; the whole text must match.
+    """Compiles a regex; the whole text must match.
 
-    Raises GrammarError (no pattern, or none of a regular language), LimitError, VocabError.
+    pattern: a text, or ``re.compile(...)`` with its flags.
+    options, keywords: a CompileOptions, or fields of it.
+
+    Raises GrammarError (not a pattern, or not a regular language), LimitError, VocabError.
     """
     with Compilation("compile_regex", options, keywords) as run:
         return _compiled(read_regex(pattern_text(pattern)), vocab, run)
 
 
 def pattern_text(pattern: Any) -> Any:
-    """The text of a compiled pattern, with its flags in front; anything else as it is."""
+    """Returns the text of a compiled pattern after its flags, and any other value unchanged."""
     if not isinstance(pattern, re.Pattern) or isinstance(pattern.pattern, bytes):
         return pattern
     flags = "".join(letter for letter in "aimsx" if pattern.flags & re.RegexFlag[letter.upper()])
@@ -111,7 +114,7 @@ def pattern_text(pattern: Any) -> Any:
 def compile_gbnf(
     text: str, vocab: Vocab, *, options: CompileOptions | None = None, **keywords: Unpack[CompileKeywords]
 ) -> GrammarConstraint:
-    """Compile a GBNF/EBNF grammar with the rule ``root``.
+    """Compiles a GBNF or EBNF grammar, which starts at the rule ``root``.  Keywords are fields of CompileOptions.
 
     Raises GrammarError (with the place), LimitError, VocabError.
     """
@@ -129,11 +132,14 @@ def compile_lark(
     options: CompileOptions | None = None,
     **keywords: Unpack[CompileKeywords],
 ) -> GrammarConstraint:
-    """Compile a Lark grammar, in Lark's own dialect or in llguidance's (docs/guidance.md).
+    """Compiles a Lark grammar, in Lark's own dialect or in llguidance's (docs/guidance.md).
 
-    `dialect`: "lark", "llguidance", or "auto": llguidance's if the text uses a construct that Lark has not.
-    `grammars`: what ``@name`` leads to under llguidance's, Lark text or a JSON Schema by name.
-    Raises GrammarError, LimitError, VocabError.  Warns (GrammarWarning) of what is kept but not enforced.
+    start: the start rule.
+    dialect: "lark", "llguidance", or "auto": llguidance's if the text uses a construct that Lark does not have.
+    grammars: the grammars that ``@name`` refers to in llguidance's dialect, by name: Lark text or a JSON Schema.
+    options, keywords: a CompileOptions, or fields of it.
+
+    Raises GrammarError, LimitError, VocabError.  Warns (GrammarWarning) about parts that are not enforced.
     """
     with Compilation("compile_lark", options, keywords) as run:
         return _compiled(read_any_lark(text, dialect=dialect, start=start, grammars=grammars), vocab, run)
@@ -147,12 +153,16 @@ def compile_json_schema(
     options: CompileOptions | None = None,
     **keywords: Unpack[CompileKeywords],
 ) -> GrammarConstraint:
-    """Compile a JSON Schema: a dict, a boolean, JSON text, a type that pydantic knows, or a function's arguments.
+    """Compiles a JSON Schema.
 
-    Objects of a type have the members that the type names and no others, unless it keeps extra members; a dict keeps
-    its meaning.
-    ``constraint.report`` says per JSON pointer what is enforced and which spellings are refused.
-    Raises SchemaError, LimitError, VocabError.  Warns (SchemaWarning) of keywords that are probably misspelt.
+    schema: a dict, a boolean, JSON text, a type that pydantic knows, or a function, which means the object of its
+        arguments. Objects of a type have only the members that the type names, unless it allows extra members; a dict
+        has the meaning of JSON Schema.
+    schema_options: freedoms of the text, for example white space; see :class:`wfsa.SchemaOptions`.
+    options, keywords: a CompileOptions, or fields of it.
+
+    ``constraint.report`` lists by JSON pointer how each keyword is enforced and which spellings are refused.
+    Raises SchemaError, LimitError, VocabError.  Warns (SchemaWarning) about keywords that are probably misspelt.
     """
     schema_options = schema_options or SchemaOptions()
     try:
@@ -171,7 +181,7 @@ def compile_json_schema(
 
 
 def _contradiction(schema: Any, options: SchemaOptions, vocab: Vocab, seconds: float) -> list[Place]:
-    """The keywords that exclude each other, so far as they are found in so many seconds of the processor."""
+    """Returns keywords that exclude each other; [] if none are found within `seconds` of processor time."""
     until = time.thread_time() + seconds
     lazy = CompileOptions(mode="lazy", max_seconds=2 * seconds)
 
@@ -190,7 +200,7 @@ def _contradiction(schema: Any, options: SchemaOptions, vocab: Vocab, seconds: f
     try:
         # Under options that close objects, fewer keywords may mean fewer documents.
         return contradiction(schema, options.as_written(), is_empty)
-    except Exception:  # this is about the message only: the schema has no document
+    except Exception:  # only the message depends on this: the schema has no document
         return []
 
 
@@ -205,20 +215,19 @@ def compile_tools(
     options: CompileOptions | None = None,
     **keywords: Unpack[CompileKeywords],
 ) -> GrammarConstraint:
-    """Compile a list of tools to answers that call them.
+    """Compiles a list of tools to a constraint for answers that call them.
 
-    The tools are an OpenAI, MCP or Anthropic list, a list of pydantic models or Python functions, or a dict of these by
-    name; a ``response_format`` is taken, too, and then the constraint is for its documents
-    (wfsa/grammar/json_schema/tools.py lists the forms).
-    ``constraint.calls(text)`` reads the calls of an answer, with arguments as the types of the tools say.
-
-    Without a `format`: one call, ``{"name": <tool>, "arguments": {...}}``, and nothing else.
+    tools: an OpenAI, MCP or Anthropic list, a list of pydantic models or Python functions, or a dict of these by name;
+        wfsa/grammar/json_schema/tools.py lists the forms. A ``response_format`` is compiled to its documents.
     format: how the model's chat template writes calls: "hermes", "llama3", "mistral", "deepseek_v31" and so on, as in
-    `wfsa.grammar.structural_tag.tools.FORMATS`.  Then `tool_choice` is "auto", the default: text and calls; "required":
-    at least one call; "none": text without a call; or a tool's name, or OpenAI's object for one: calls of that tool.
-    `parallel`: several calls in an answer.
+        `wfsa.grammar.structural_tag.tools.FORMATS`. None: one call, ``{"name": <tool>, "arguments": {...}}``.
+    tool_choice: only with a format. "auto", the default: text and calls; "required": at least one call; "none": text
+        without a call; a tool's name, or OpenAI's object for one: calls of that tool.
+    parallel: whether an answer may have several calls.
+    schema_options, options, keywords: as for :func:`wfsa.compile_json_schema`.
 
-    Raises SchemaError, LimitError, VocabError.  Warns (SchemaWarning) of keywords that are probably misspelt.
+    ``constraint.calls(text)`` reads the calls of an answer, with arguments converted to the types of the tools.
+    Raises SchemaError, LimitError, VocabError.  Warns (SchemaWarning) about keywords that are probably misspelt.
     """
     schema_options = schema_options or SchemaOptions()
     if format is not None:
@@ -227,7 +236,7 @@ def compile_tools(
         constraint = compile_structural_tag(tag, vocab, schema_options=schema_options, options=options, **keywords)
         return replace(constraint, _call_reader=CallReader(tuple(listed), format, schema_options))
     if tool_choice is not None:
-        raise SchemaError("tool_choice asks for the format in which the model writes calls: format='hermes'; at $")
+        raise SchemaError("tool_choice needs the format in which the model writes calls, like format='hermes'; at $")
     with Compilation("compile_tools", options, keywords) as run:
         reader = None
         if not is_response_format(tools):
@@ -247,11 +256,14 @@ def compile_structural_tag(
     options: CompileOptions | None = None,
     **keywords: Unpack[CompileKeywords],
 ) -> GrammarConstraint:
-    """Compile a structural tag: text with free parts, tags and calls in it.
+    """Compiles a structural tag: a text with free parts, tags and calls.
 
-    `tag` is a dict, or JSON text of one, as XGrammar, vLLM and SGLang take it (wfsa/grammar/structural_tag/lowering.py
-    lists the formats), in its older shape, too.  `schema_options` are for the schemas in it.
-    ``constraint.report`` says per JSON pointer what of them is enforced; ``uniqueItems`` is not, inside a tag.
+    tag: a dict, or its JSON text, in the form of XGrammar, vLLM and SGLang, or in the older form
+        (wfsa/grammar/structural_tag/lowering.py lists the formats).
+    schema_options: for the schemas in the tag.
+    options, keywords: a CompileOptions, or fields of it.
+
+    ``constraint.report`` lists by JSON pointer how their keywords are enforced; ``uniqueItems`` is not, inside a tag.
     Raises SchemaError (ends in the place: ``at $.format.tags[2].begin``), GrammarError, LimitError, VocabError.
     """
     names = _TokenNames(require_vocab(vocab))
@@ -267,7 +279,7 @@ def compile_structural_tag(
 
 
 class _TokenNames:
-    """What a structural tag asks of a vocabulary."""
+    """The tokens of a vocabulary, as reading a structural tag needs them."""
 
     def __init__(self, vocab: Vocab) -> None:
         self._vocab = vocab
@@ -284,31 +296,31 @@ class _TokenNames:
 
 
 def _compiled(grammar: Grammar, vocab: Vocab, run: Compilation) -> GrammarConstraint:
-    made = _compile(grammar, vocab, run)
-    if isinstance(made, TooLarge):
-        raise LimitError(made.message)
-    return made
+    constraint = _compile(grammar, vocab, run)
+    if isinstance(constraint, TooLarge):
+        raise LimitError(constraint.message)
+    return constraint
 
 
 def _compile_read(
     read: Callable[..., LoweredSchema], source: Any, schema_options: SchemaOptions, vocab: Vocab, run: Compilation
 ) -> tuple[GrammarConstraint, tuple[Slip, ...]]:
-    """Lower and compile; if lenient, what makes a terminal too large is dropped and everything is done again.
+    """Lowers and compiles; if lenient, drops the keyword of a terminal that is too large and compiles again.
 
-    Returns the constraint, and the keywords of the schema that are probably misspelt.
+    Returns the constraint and the keywords of the schema that are probably misspelt.
     """
     require_vocab(vocab)
     dropped: frozenset[str] = frozenset()
     while True:
         lowered = read(source, schema_options, dropped)
-        for lost in lowered.widenings:
-            _LOG.debug("not enforced: %s at %s (%s)", lost.keyword or "conditions", lost.path, lost.why)
+        for widening in lowered.widenings:
+            _LOG.debug("not enforced: %s at %s (%s)", widening.keyword or "conditions", widening.path, widening.why)
         try:
-            made = _compile(lowered.grammar, vocab, run, lowered.report, lowered.source)
+            result = _compile(lowered.grammar, vocab, run, lowered.report, lowered.source)
         except GrammarError as error:
             raise NoDocument(f"no document satisfies the schema ({error}); at $") from None
-        if not isinstance(made, TooLarge):
-            return made, lowered.slips
-        if not schema_options.lenient or not made.origin or made.origin in dropped:
-            raise LimitError(made.message)
-        dropped |= {made.origin}
+        if not isinstance(result, TooLarge):
+            return result, lowered.slips
+        if not schema_options.lenient or not result.origin or result.origin in dropped:
+            raise LimitError(result.message)
+        dropped |= {result.origin}

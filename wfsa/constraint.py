@@ -1,12 +1,12 @@
-"""What every constraint is, whatever it was made from: immutable, shared by threads, bound to one vocabulary.
+"""The base class of all constraints, which are immutable, shared by threads, and bound to one vocabulary.
 
-    Constraint                abstract: start, save, load, explain, and what tells about it
+    Constraint                abstract: start, save, load, explain, sizes
       GrammarConstraint       a compiled grammar, schema or regex       wfsa/grammar_constraint.py
       TextConstraint          a closed set of texts                     wfsa/texts/constraint.py
     State                     one sequence under any of them            ext/bindings/state.pyx
 
-A kind says how its file is called (`FILE`) and is found by that name when a file is loaded, so that this module knows
-no kind and no kind knows another.
+Each kind declares the format of its file (`FILE`) and is looked up by it when a file is loaded. So this module does not
+depend on any kind, and no kind depends on another.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class FileKind(NamedTuple):
-    """How the files of one kind of constraint are told from others."""
+    """The name, format and version that identify the files of one kind of constraint."""
 
     name: str  # for messages: "a wfsa constraint"
     format: str
@@ -37,10 +37,10 @@ class FileKind(NamedTuple):
 
 
 class Constraint(ABC):
-    """What may be written.  ``start()`` gives a :class:`State` for one sequence.
+    """A compiled schema, grammar or set of texts for one vocabulary; ``start()`` returns a :class:`State` of one text.
 
     Attributes of every kind: ``vocab``; ``stats``, sizes and times, with the same keys before saving and after loading;
-    ``report``, what of a JSON Schema is enforced, else None; ``terminal_names``, for messages.
+    ``report``, how a JSON Schema is enforced, else None; ``terminal_names``, for messages.
     """
 
     __slots__ = ()
@@ -69,31 +69,32 @@ class Constraint(ABC):
     # --- decoding -------------------------------------------------------------------------------------------
 
     def start(self, *, stop_ids: Iterable[int | str] | None = None) -> State:
-        """A state before the first token.
+        """Returns a state before the first token.
 
-        `stop_ids` are the tokens that end this sequence, in place of the vocabulary's end tokens; an id, the name of a
-        special token, or a text, which stands for all tokens with this text.  They are allowed exactly where the text
-        may end, never as text, and committing one finishes the state.  ``min_tokens`` counts without them.
-        Where no other tokens spell what a stop token spells, what needs it cannot be written any more: masks leave it
-        out, as far as ``min_tokens`` is known.
-        Raises StateError where every text needs it, where `stop_ids` is empty, unknown or out of range, or where the
-        grammar itself takes one of these tokens, or an end token of the vocabulary, by its id.
+        stop_ids: the tokens that end this sequence, in place of the vocabulary's end tokens: ids, names of special
+            tokens, or texts, each of which means all tokens with this text. A stop token is allowed exactly where the
+            text may end, never as text, and committing one finishes the state. ``min_tokens`` counts without them.
+
+        If other tokens cannot spell a stop token, texts that contain its bytes can no longer be written: masks exclude
+        them, as far as ``min_tokens`` is known.
+        Raises StateError if every text contains such bytes, if `stop_ids` is empty, unknown or out of range, or if the
+        grammar itself uses one of these tokens, or an end token of the vocabulary, by its id.
         """
         return self._start(self._checked_stops(stop_ids))
 
     @property
     def min_tokens(self) -> int:
-        """Tokens with which a text can be written, the end token among them: ``start().min_tokens()``.
+        """The number of tokens that suffice for a text, including the end token: ``start().min_tokens()``.
 
-        Raises StateError where it is not known, as that does.
+        Raises StateError if it is not known.
         """
         return self.start().min_tokens()
 
     @property
     def has_min_tokens(self) -> bool:
-        """Whether it is known how many tokens a text needs: ``start().has_min_tokens``.
+        """Whether the number of tokens that a text needs is known: ``start().has_min_tokens``.
 
-        Where it is not, ``min_tokens`` raises, and masks under a budget are those without one.
+        If not, ``min_tokens`` raises, and a budget has no effect on masks.
         """
         return self.start().has_min_tokens
 
@@ -104,41 +105,43 @@ class Constraint(ABC):
         if stop_ids is None:
             return None
         if isinstance(stop_ids, (str, bytes)):
-            raise StateError(f"stop_ids is one text, {stop_ids!r}; give a list of ids or texts")
+            raise StateError(f"stop_ids must be a list of ids or texts, not the single text {stop_ids!r}")
         stops = sorted({number for i in stop_ids for number in self._ids_of(i)})
         if not stops:
-            raise StateError("stop_ids is empty: the text could never end; None stands for the vocabulary's end tokens")
+            raise StateError("stop_ids is empty, so no text could end; pass None for the vocabulary's end tokens")
         if not 0 <= stops[0] <= stops[-1] < self.vocab.n_tokens:
             bad = stops[0] if stops[0] < 0 else stops[-1]
             raise StateError(f"stop id {bad} is out of range: the vocabulary has {self.vocab.n_tokens} tokens")
-        taken = self._core.grammar_tokens()
-        for what, ids in (("stop id", stops), ("end token", self.vocab.eos_ids.tolist())):
-            both = taken.intersection(ids)
+        grammar_tokens = self._core.grammar_tokens()
+        for kind, ids in (("stop id", stops), ("end token", self.vocab.eos_ids.tolist())):
+            both = grammar_tokens.intersection(ids)
             if both:
-                raise StateError(f"{what} {min(both)} is a token of the grammar; stop_ids cannot be used with it")
+                raise StateError(f"{kind} {min(both)} is a token of the grammar; stop_ids cannot be used with it")
         return stops
 
     def _ids_of(self, token: int | str) -> list[int]:
         if not isinstance(token, str):
             return [index(token)]
-        found = self.vocab.ids_of_text(token)
-        if not token or not found:
+        ids = self.vocab.ids_of_text(token)
+        if not token or not ids:
             raise StateError(
-                f"no token of the vocabulary is {token!r}; a stop text of several tokens is the host's (stop=...)"
+                f"no token of the vocabulary is {token!r}; a stop text of several tokens is an option of the "
+                "program that generates (stop=...)"
             )
-        return found
+        return ids
 
     def expand_in_background(self) -> None:  # noqa: B027 - where there is nothing to expand
-        """Expand what is missing on a thread of the process, beside decoding, as ``mode="background"`` does at once.
+        """Starts to expand the missing tables on a thread of the process, as ``mode="background"`` does.
 
         For a constraint that was compiled lazily, or saved before it was complete.  Returns at once; masks and commits
-        are held up by less than a slice of that work.  It ends when all is expanded, at a cap, or with the constraint.
+        wait for less than a slice of that work.  The thread ends when all tables are expanded, at a limit, or with the
+        constraint.
         """
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait for that thread, for so many seconds at most; False if it is still at work.
+        """Waits for the expanding thread, for at most `seconds`; returns False if it is still running.
 
-        ``stats["complete"]`` tells whether all is expanded now, or some is left to be expanded on use.
+        ``stats["complete"]`` is whether all tables are expanded now, or some are left to be expanded on use.
         """
         return True
 
@@ -146,41 +149,41 @@ class Constraint(ABC):
 
     @abstractmethod
     def _packed(self) -> tuple[dict[str, Any], array_file.Arrays]:
-        """The head and the arrays of the file."""
+        """Returns the head and the arrays of the file."""
 
     @classmethod
     @abstractmethod
     def _unpacked(cls, file: array_file.ArrayFile, vocab: Vocab) -> Self:
-        """The inverse, for a file whose format, version, vocabulary and checksums are right; raises ArtifactError."""
+        """Inverts `_packed` for a file with the right format, vocabulary and checksums. Raises ArtifactError."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write one file without code in it that :meth:`load` reads; replaces an existing file in one step.
+        """Writes the constraint to one file for :meth:`load`, without code in it; replaces an existing file atomically.
 
-        The same constraint gives the same bytes (docs/architecture.md says when two equal ones do).  Raises OSError.
+        The same constraint gives the same bytes (docs/architecture.md: when two equal ones do).  Raises OSError.
         """
         array_file.write(path, *self._packed())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """By its artifact, and its vocabulary by the vocabulary's own pickle: once for all that one pickle holds."""
+        """Pickles the artifact and the vocabulary, which is stored once for all constraints of a pickle."""
         return type(self).from_bytes, (self.to_bytes(), self.vocab)
 
     def to_bytes(self) -> bytes:
-        """The bytes that :meth:`save` writes."""
+        """Returns the bytes that :meth:`save` writes."""
         return array_file.to_bytes(*self._packed())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], vocab: Vocab) -> Self:
-        """Read a constraint of this kind, or called on :class:`Constraint` of any kind, that was saved for `vocab`.
+        """Reads a constraint that was saved for `vocab`; called on a subclass, only one of that kind.
 
-        Raises ArtifactError on a file that is damaged, foreign, of another kind or version, or for another vocabulary;
-        OSError when it cannot be read.
+        Raises ArtifactError for a file that is damaged, foreign, of another kind or version, or for another vocabulary;
+        OSError if it cannot be read.
         """
         require_vocab(vocab)
         return cls._of_file(array_file.read(path), vocab)
 
     @classmethod
     def from_bytes(cls, data: bytes, vocab: Vocab) -> Self:
-        """The inverse of :meth:`to_bytes`; raises ArtifactError as :meth:`load` does."""
+        """Reads the bytes of :meth:`to_bytes`. Raises ArtifactError as :meth:`load` does."""
         require_vocab(vocab)
         return cls._of_file(array_file.from_bytes(data, "the data"), vocab)
 
@@ -193,35 +196,35 @@ class Constraint(ABC):
         file.verify()
         return kind._unpacked(file, vocab)
 
-    # --- what it tells --------------------------------------------------------------------------------------
+    # --- information ----------------------------------------------------------------------------------------
 
     @abstractmethod
     def memory(self) -> dict[str, int]:
-        """Bytes by part; their sum is :attr:`memory_bytes`.
+        """Returns the bytes of each part; their sum is :attr:`memory_bytes`.
 
-        What equal constraints share is not in it: see :meth:`wfsa.Vocab.cache_info`.
+        Tables that equal constraints share are not counted: see :meth:`wfsa.Vocab.cache_info`.
         """
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes of all parts of :meth:`memory` together."""
+        """The bytes of all parts of :meth:`memory` together."""
         return sum(self.memory().values())
 
     def grammar_tokens(self) -> frozenset[int]:
-        """Ids of the tokens that the grammar writes as such, mostly special ones."""
+        """Returns the ids of the tokens that the grammar names, mostly special ones."""
         return frozenset(self._core.grammar_tokens())
 
     @abstractmethod
     def stack_depth(self) -> int | None:
-        """How many parser states, from the top of the stack, decide a mask; None if no number is enough."""
+        """Returns how many parser states, from the top of the stack, decide a mask; None if no number is enough."""
 
     @abstractmethod
     def describe(self, terminal: int) -> str:
-        """A terminal's name and where it comes from; the number past the last one stands for the end of the text."""
+        """Returns a terminal's name and origin; the number after the last terminal means the end of the text."""
 
     @abstractmethod
     def _sizes(self) -> str:
-        """For repr, in a few words."""
+        """Returns the sizes for `repr`, in a few words."""
 
     def __repr__(self) -> str:
         complete = "complete" if self.stats["complete"] else "grows on use"
@@ -229,12 +232,13 @@ class Constraint(ABC):
         return f"<wfsa.{type(self).__name__}: {self._sizes()}, {complete}, over {vocabulary}>"
 
     def explain(self, state: State, token_id: int) -> str:
-        """Why `token_id` is allowed or refused in `state`, in one line.
+        """Returns in one line why `token_id` is allowed or refused in `state`.
 
-        A constraint from a JSON Schema names the keywords that refuse it, each with its JSON pointer, where that is
-        what refuses it; any other, and a text that is no JSON, the terminals that may come next.
+        A constraint from a JSON Schema names the keywords that refuse the token, each with its JSON pointer. For other
+        constraints, and texts that are not JSON, the line names the terminals that may come next.
+        Raises TypeError if `token_id` is not an integer.
         """
-        token_id = index(token_id)  # TypeError when it is no integer
+        token_id = index(token_id)
         if not 0 <= token_id < self.vocab.n_tokens:
             return f"token id {token_id} is out of range: the vocabulary has {self.vocab.n_tokens} tokens"
         data = self.vocab.tokens[token_id]
@@ -246,32 +250,32 @@ class Constraint(ABC):
         is_end = token_id in state.end_ids
         if not is_end and token_id in self.vocab.special_ids:
             return f"{named} is refused: a special token is not text; expected {self._expected(state)}"
-        probe, good = state.fork(), 0
-        while not is_end and good < len(data) and probe.commit_bytes(data[good : good + 1]):
-            good += 1
-        bad = b"" if is_end else data[good : good + 1]
-        reasons = "; ".join(self.reasons(probe.text(), bad))
-        after = f" after {data[:good]!r}" if good else ""
+        probe, n_allowed = state.fork(), 0
+        while not is_end and n_allowed < len(data) and probe.commit_bytes(data[n_allowed : n_allowed + 1]):
+            n_allowed += 1
+        refused = b"" if is_end else data[n_allowed : n_allowed + 1]
+        reasons = "; ".join(self.reasons(probe.text(), refused))
+        after = f" after {data[:n_allowed]!r}" if n_allowed else ""
         if is_end:
             return f"{named} is refused: the text cannot end here; {reasons or f'expected {self._expected(probe)}'}"
         if reasons:
-            return f"{named} is refused: {bad!r} cannot follow{after}; {reasons}"
-        return f"{named} is refused: {bad!r} cannot follow{after}; expected {self._expected(probe)}"
+            return f"{named} is refused: {refused!r} cannot follow{after}; {reasons}"
+        return f"{named} is refused: {refused!r} cannot follow{after}; expected {self._expected(probe)}"
 
     def calls(self, text: str | bytes) -> Calls:
-        """Read the tool calls of an answer that was written under this constraint, which ``compile_tools`` made.
+        """Reads the tool calls of an answer that was written under this constraint of ``compile_tools``.
 
-        Returns what :func:`wfsa.read_calls` returns: calls with ``name``, ``arguments`` and ``function``, and the text
-        around them. A constraint that was saved and loaded has no Python types and gives JSON values.
-        Raises DecodingError for a call that is cut off, and under a constraint of another kind.
+        Returns calls with ``name``, ``arguments`` and ``function``, and the text around them, as
+        :func:`wfsa.read_calls` does. A constraint loaded from a file has no Python types and returns JSON values.
+        Raises DecodingError for a call that is cut off, and for a constraint that does not come from tools.
         """
         raise DecodingError(
-            "this constraint is not of tools: compile_tools makes one, and wfsa.read_calls(text, tools, format=...) "
-            "reads texts without one"
+            "the constraint does not come from tools; use one of compile_tools, or read the text with "
+            "wfsa.read_calls(text, tools, format=...)"
         )
 
     def forced_tokens(self, state: State, tokenizer: Any, limit: int = 4096) -> list[int]:
-        """What :meth:`wfsa.State.forced_tokens` returns."""
+        """Returns the forced tokens of `state`, as :meth:`wfsa.State.forced_tokens` does."""
         from wfsa.jump_forward import forced_tokens
 
         return forced_tokens(state, self.vocab, tokenizer, limit)
@@ -280,10 +284,9 @@ class Constraint(ABC):
         return ", ".join(self.describe(t) for t in state.expected_terminals()[:8]) or "nothing"
 
     def reasons(self, text: bytes, byte: bytes) -> list[str]:
-        """Why `byte` (b"" for the end) cannot follow `text`, in the words of what the constraint was made from.
+        """Returns why `byte` (b"" for the end) cannot follow `text`, the beginning of a document.
 
-        A constraint from a JSON Schema names keywords with their JSON pointers, any other one nothing.  `text` is the
-        beginning of a document.
+        A constraint from a JSON Schema returns keywords with their JSON pointers, any other one an empty list.
         """
         return []
 

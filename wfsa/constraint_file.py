@@ -3,8 +3,8 @@
     arrays    the fields of the engine's tables (ext/artifact/write_fields.hpp), each in the narrowest integer type
     head      vocabulary fingerprint, names and origins of terminals, stats, report, schema, attributes, tools
 
-Same constraint, same bytes: stats are kept without times.
-Loading checks format, version, checksums and vocabulary, then every index in every table, before anything is used.
+The same constraint gives the same bytes, since stats are stored without times.
+Loading checks format, version, checksums and vocabulary, then every index in every table, before using any of it.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ _COUNTS: Final = ("lr_states", "contexts", "lexer_roots", "lexer_states", "profi
 
 @dataclass(frozen=True, slots=True)
 class StoredConstraint:
-    """What the file holds beside the vocabulary it is for.
+    """The content of the file, without the fingerprint of its vocabulary.
 
-    `counts` are the sizes of the tables when they were compiled: a file of a complete constraint leaves out what only
-    expansion needs.  `tools`: JSON values from which calls are read, None for a constraint that is not of tools.
+    counts: the sizes of the tables when they were compiled; the file of a complete constraint leaves out tables that
+        only expansion needs.
+    tools: the JSON values of a :class:`wfsa.calls.CallReader`, None for a constraint that does not come from tools.
     """
 
     core: ConstraintCore
@@ -49,7 +50,7 @@ class StoredConstraint:
 
 
 def packed(stored: StoredConstraint, vocabulary: str) -> tuple[dict[str, Any], Arrays]:
-    """The head and the arrays of the file; `vocabulary` is the fingerprint."""
+    """Returns the head and the arrays of the file; `vocabulary` is the fingerprint."""
     head: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
@@ -67,7 +68,7 @@ def packed(stored: StoredConstraint, vocabulary: str) -> tuple[dict[str, Any], A
 
 
 def unpacked(file: ArrayFile, vocab: VocabCore) -> StoredConstraint:
-    """The inverse of :func:`packed`, for a file whose format, vocabulary and checksums are right; ArtifactError."""
+    """Inverts :func:`packed`, for a file with the right format, vocabulary and checksums. Raises ArtifactError."""
     where, head = file.where, file.head
     names, origins = _strings(head, "terminal_names", where), _strings(head, "terminal_origins", where)
     for name, array in file.arrays.items():

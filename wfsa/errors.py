@@ -1,11 +1,11 @@
-"""The project's own error types.
+"""The error and warning types of wfsa.
 
-Every message says what is wrong, where (a span, a rule name or a JSON pointer ``$.path``), the value against
-the limit where there is one, and what to do about it.
+A message contains what is wrong, where (a span, a rule name or a JSON pointer ``$.path``), the value and the limit if
+there is one, and the remedy.
 
-Compiling raises these errors only.  What nobody foresaw becomes a SchemaError, or a GrammarError, that chains it and
-asks for a report (:mod:`wfsa.grammar.boundary`).  TypeError and ValueError are for calls that no input explains: an
-unknown keyword, an option of another type.
+Compiling raises only these errors.  An unexpected error becomes a SchemaError or GrammarError that chains it and asks
+for a report (:mod:`wfsa.grammar.boundary`).  TypeError and ValueError are for wrong calls: an unknown keyword, an
+option of another type.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class GrammarError(WfsaError):
 
 
 class GrammarWarning(UserWarning):
-    """A grammar is taken, but not to the letter; says where and how."""
+    """A part of a grammar that is accepted but not enforced; names the place and the difference."""
 
 
 class SchemaError(WfsaError):
@@ -28,11 +28,11 @@ class SchemaError(WfsaError):
 
 
 class SchemaWarning(UserWarning):
-    """A JSON Schema is taken, but probably does not say what is meant: a misspelt keyword; says where and which."""
+    """A keyword of a JSON Schema that is probably misspelt; names the keyword and its place."""
 
 
 class LimitError(WfsaError):
-    """A limit in :class:`wfsa.CompileOptions` was passed; names the costliest place and the limit to raise."""
+    """A limit of :class:`wfsa.CompileOptions` that was passed; names the costliest place and the limit to raise."""
 
 
 class ArtifactError(WfsaError):
@@ -44,25 +44,25 @@ class VocabError(WfsaError):
 
 
 class VocabWarning(UserWarning):
-    """The end tokens or the size of a vocabulary are not what every source says, or guessed; says what was taken."""
+    """End tokens or a size of a vocabulary that are guessed, or differ between sources; names those that are used."""
 
 
 class StateError(WfsaError):
-    """A call that the decoding state cannot serve: commit after the end, rollback too far, a bad buffer."""
+    """A call that does not fit a state: a commit after the end, a rollback too far, a bad buffer."""
 
 
 class BudgetError(WfsaError):
-    """Fewer tokens may come than the text needs to its end; names both numbers."""
+    """A budget of fewer tokens than the text needs to its end; names both numbers."""
 
 
 class DecodingError(WfsaError):
-    """Arguments that a decoding method cannot serve: counts, prompts, a model or a constraint that does not fit."""
+    """Arguments that do not fit a decoding method: counts, prompts, a model or a constraint."""
 
 
 class DocumentError(DecodingError):
-    """A document that fits its schema and is refused by its type; ``__cause__`` is what the type raised.
+    """A document that fits its schema but is refused by its type; ``__cause__`` is the error of the type.
 
-    text: the document, as it was written.
+    text: the text of the document.
     """
 
     def __init__(self, message: str, text: str) -> None:
@@ -74,8 +74,8 @@ class DocumentError(DecodingError):
 
 
 class DecodingWarning(UserWarning):
-    """A decoding loop did what a constraint cannot follow, or ended before the text did; says which row and why."""
+    """A row that a constraint cannot follow, or that ended before its text did; names the row and the reason."""
 
 
 class ItemError(WfsaError):
-    """Items, nodes, beams, logits or filters that an item index cannot take; says which and what would be right."""
+    """Items, nodes, beams, logits or filters that do not fit an item index; names the value and what is allowed."""

@@ -1,4 +1,4 @@
-"""A compiled grammar: JSON Schema, Lark, GBNF, regex, all alike."""
+"""The constraint of a compiled grammar, from any notation: JSON Schema, Lark, GBNF or regex."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 class GrammarTimes(TypedDict):
-    """Seconds that compiling, or loading, took, and seconds by stage."""
+    """The seconds of compiling or loading, in total and by stage."""
 
     seconds: float
     stages: dict[str, float]
 
 
 class GrammarStats(GrammarTimes):
-    """Sizes of the tables by now, and times in seconds."""
+    """The current sizes of the tables, and times in seconds."""
 
     lr_states: int
     contexts: int
@@ -46,11 +46,11 @@ class GrammarStats(GrammarTimes):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class GrammarConstraint(Constraint):
-    """A :class:`wfsa.Constraint` from a grammar; made by ``wfsa.compile*``.
+    """A :class:`wfsa.Constraint` from a grammar; the functions ``wfsa.compile*`` return it.
 
-    Attributes: ``terminal_names``, ``terminal_origins`` and ``source``, the schema if it is made from one (for
-    messages); ``report``; ``stats``, see :class:`GrammarStats`; ``attributes``, what rules of a Lark grammar ask of
-    the program that samples.
+    Attributes: ``terminal_names``, ``terminal_origins`` and ``source``, the schema if there is one (for messages);
+    ``report``; ``stats``, see :class:`GrammarStats`; ``attributes``, the attributes of rules of a Lark grammar, which
+    are for the program that samples.
     """
 
     _core: ConstraintCore
@@ -61,14 +61,14 @@ class GrammarConstraint(Constraint):
     report: SchemaReport | None = None
     source: SchemaSource | None = None
     attributes: tuple[RuleAttributes, ...] = ()
-    _counts_in_file: dict[str, int] | None = None  # a file of a complete constraint leaves out some of what it counts
-    _call_reader: CallReader | None = None  # of a constraint of tools
+    _counts_in_file: dict[str, int] | None = None  # a file of a complete constraint leaves out some of the tables
+    _call_reader: CallReader | None = None  # if the constraint comes from tools
 
     FILE: ClassVar[FileKind] = FileKind(constraint_file.KIND, constraint_file.FORMAT, constraint_file.VERSION)
 
     @property
     def stats(self) -> GrammarStats:
-        """Sizes of the tables by now, and the seconds that compiling or loading took, in all and by stage."""
+        """The current sizes of the tables, and the seconds of compiling or loading, in total and by stage."""
         core, counts = self._core, self._counts_in_file
         complete = core.frozen
         if counts is None or not complete:
@@ -85,7 +85,7 @@ class GrammarConstraint(Constraint):
         return self._core.start(self, stop_ids)
 
     def set_max_grown_bytes(self, n: int) -> None:
-        """Take another limit for what grows while texts are decoded: ``CompileOptions.max_grown_bytes``."""
+        """Sets the limit of tables added while decoding, in bytes: ``CompileOptions.max_grown_bytes``."""
         self._core.set_budget(n)
 
     def memory(self) -> dict[str, int]:
@@ -119,7 +119,7 @@ class GrammarConstraint(Constraint):
         return Constraint.calls(self, text) if self._call_reader is None else self._call_reader.read(text)
 
     def describe(self, terminal: int) -> str:
-        """A terminal's name and where it comes from; the number past the last one stands for the end of the text."""
+        """Returns a terminal's name and origin; the number after the last terminal means the end of the text."""
         if terminal >= len(self.terminal_names):
             return "the end of the text"
         origin = self.terminal_origins[terminal]
@@ -130,31 +130,31 @@ class GrammarConstraint(Constraint):
 
     def _sizes(self) -> str:
         counts = self._core.counts()
-        of = "JSON Schema" if self.source is not None else "grammar"
+        notation = "JSON Schema" if self.source is not None else "grammar"
         return (
-            f"{of} of {len(self.terminal_names)} terminals, {counts['lr_states']} LR states, "
+            f"{notation} of {len(self.terminal_names)} terminals, {counts['lr_states']} LR states, "
             f"{counts['lexer_states']} lexer states"
         )
 
     def stack_depth(self) -> int | None:
-        """How many parser states, from the top of the stack, decide a mask; None if no number is enough.
+        """Returns how many parser states, from the top of the stack, decide a mask; None if no number is enough.
 
-        Counts what has been compiled so far: the longest way through the parser DWA.  None too under "longest", where
-        whole stacks are moved.
+        The number is the longest path through the parser DWA as compiled so far.  None also under policy "longest",
+        where whole stacks are read.
         """
         tables = self._core.to_arrays()
         if tables["head"][3]:
             return None
-        after: dict[int, set[int]] = {}
+        successors: dict[int, set[int]] = {}
         sources, targets = tables["dwa.transitions.from"].tolist(), tables["dwa.transitions.next"].tolist()
         for source, target in zip(sources, targets, strict=True):
-            after.setdefault(source, set()).add(target)
-        depth: dict[int, int] = {-1: 0}  # of finished states; -1 is the end of the reading
+            successors.setdefault(source, set()).add(target)
+        depth: dict[int, int] = {-1: 0}  # of finished states; -1 is the end of a path
         path: list[tuple[int, list[int]]] = []
         on_path: set[int] = set()
-        for start in after:
+        for start in successors:
             if start not in depth:
-                path.append((start, list(after[start])))
+                path.append((start, list(successors[start])))
                 on_path.add(start)
             while path:
                 state, left = path[-1]
@@ -163,17 +163,17 @@ class GrammarConstraint(Constraint):
                     if to in on_path:
                         return None
                     if to not in depth:
-                        path.append((to, list(after.get(to, ()))))
+                        path.append((to, list(successors.get(to, ()))))
                         on_path.add(to)
                     continue
-                depth[state] = 1 + max((depth[to] for to in after.get(state, ())), default=0)
+                depth[state] = 1 + max((depth[to] for to in successors.get(state, ())), default=0)
                 on_path.discard(state)
                 path.pop()
         return max(depth.values())
 
 
 def _compile_part(grammar: Grammar, seconds: float) -> GrammarConstraint:
-    """Compile one keyword of a schema over single bytes, for an explanation."""
+    """Compiles one keyword of a schema over single bytes, for an explanation."""
     vocab = byte_vocab()
     with Compilation("compile", CompileOptions(mode="lazy", max_seconds=seconds), {}) as run:
         core = build_tables(grammar, vocab, run)

@@ -1,6 +1,6 @@
-"""What only an extra brings: how it is imported, and how it is installed, for messages.
+"""Imports of packages that belong to an extra of wfsa, with the command that installs them.
 
-What changes when wfsa is published is here.
+When wfsa is published, only this module changes.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from contextlib import contextmanager
 
 
 def how_to_install(extra: str) -> str:
-    """The command that installs wfsa with one of its extras, for the message of an error.
+    """Returns the command that installs wfsa with an extra, for error messages.
 
-    wfsa is in no package index, so pip is given a clone or a wheel: docs/installing.md.
+    wfsa is not in a package index, so pip gets a clone or a wheel: docs/installing.md.
     """
     return f"in a clone of wfsa: pip install '.[{extra}]'; with a wheel: pip install 'PATH_OF_THE_WHEEL[{extra}]'"
 
 
 @contextmanager
 def needs(module: str, extra: str) -> Iterator[None]:
-    """Around the imports of ``module`` that the extra of wfsa makes possible. Raises ImportError."""
+    """Wraps the imports of ``module`` that need the extra. Raises ImportError with the command that installs it."""
     try:
         yield
     except ImportError as error:

@@ -1,25 +1,24 @@
-"""The tokens of what must come next, so that a serving stack can write them without asking the model.
+"""The tokens of forced bytes, which a serving stack can write without running the model.
 
-Problem.  ``state.forced()`` gives bytes; a model reads tokens.  The bytes are sure, their cut into tokens is not: after
-``{"`` two properties ``orderId`` and ``orderName`` force ``order``, which is a token; but so is ``orderId``, and a
-model that has never read ``order`` followed by ``Id`` goes astray.  Nor may tokens already written be cut anew, as
-early implementations did, since sampling, caches and drafts stand on them.
+Problem.  ``state.forced()`` returns bytes; a model reads tokens.  The bytes are certain, their split is not.  After
+``{"`` two properties ``orderId`` and ``orderName`` force ``order``, which is a token.  But ``orderId`` is a token too,
+and a model that has never read ``order`` followed by ``Id`` then writes nonsense.  Tokens already written must not be
+split again, as early implementations did, since sampling, caches and drafts depend on them.
 
-Input → output.  A state and the model's tokenizer → token ids that can be committed one after another and are the
-beginning of the forced bytes, byte for byte.  Tokens that could be cut otherwise by what follows are held back.
+Input → output.  A state and the model's tokenizer → token ids that can be committed one after another and spell the
+beginning of the forced bytes.  Tokens whose split could depend on later bytes are held back.
 
-Method.  Let F be the forced bytes.  A cut of F is sure up to q if no allowed token begins before q and reaches past
-the end of F; where one begins at q, the tokenizer may make it of the rest and what follows.  So F is encoded whole, and
-again up to each place q where such a token begins, and only tokens that all of these agree on are returned.  For
-byte-pair encodings that is all: a text's tokens up to a place where it is cut are the tokens of that beginning alone.
-A tokenizer whose pieces depend on what stands further on may still cut another document differently; the text is the
-same.
+Method.  Let F be the forced bytes.  The split of F is certain up to q if no allowed token begins before q and ends
+after F.  If such a token begins at q, the tokenizer may use it for the rest of F and more.  So F is encoded
+whole, and again up to each place q where such a token begins, and the common beginning of all results is returned.  For
+byte-pair encodings this is complete: the tokens up to a token boundary are the tokens of that prefix alone.  A
+tokenizer whose pieces depend on later text may still split another document differently; the text is the same.
 
-The text so far is encoded in front, since tokenizers treat the beginning of a text differently; where they would not
-have cut it at its end, the model has chosen to, and F is encoded by itself.
+The text so far is encoded before F, since tokenizers treat the beginning of a text differently.  If the tokenizer would
+not have a boundary at the end of that text, F is encoded on its own: the model has chosen that boundary.
 
 Cost: one encoding for each place, some tens of microseconds each, and for each place a search among the tokens that
-begin with the bytes from there.
+begin with the rest of F.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ from wfsa._ext.state import State
 from wfsa.errors import StateError
 from wfsa.vocab import Vocab
 
-_CONTEXT: Final = 256  # bytes of the text so far that are encoded in front
+_CONTEXT: Final = 256  # bytes of the text so far that are encoded before the forced bytes
 Encode = Callable[[str], Sequence[int]]
 
 
 def forced_tokens(state: State, vocab: Vocab, tokenizer: Any, limit: int = 4096) -> list[int]:
-    """Tokens that may be committed without asking the model; see :meth:`wfsa.State.forced_tokens`."""
+    """Returns tokens that may be committed without running the model; see :meth:`wfsa.State.forced_tokens`."""
     encode = _encoder(tokenizer)
     forced = _whole_characters(state.forced(limit))
     if not forced:
@@ -58,30 +57,30 @@ def forced_tokens(state: State, vocab: Vocab, tokenizer: Any, limit: int = 4096)
 
 
 def _crossings(state: State, vocab: Vocab, forced: bytes) -> list[int]:
-    """Places in `forced` where an allowed token begins that reaches past its end."""
+    """Returns the places in `forced` at which an allowed token begins that ends after `forced`."""
     ordered = _ordered(vocab)
     after = state.fork()
     after.commit_bytes(forced)
     following = set(after.next_bytes())
-    found = []
+    places = []
     for place in range(max(0, len(forced) - ordered.longest + 1), len(forced)):
         rest = forced[place:]
-        tried: dict[bytes, bool] = {}
+        is_allowed: dict[bytes, bool] = {}
         for at in range(bisect_left(ordered.tokens, rest), len(ordered.tokens)):
             token = ordered.tokens[at]
             if not token.startswith(rest):
                 break
             beyond = token[len(rest) :]
-            if beyond and beyond[0] in following and beyond not in tried:
-                tried[beyond] = after.fork().commit_bytes(beyond)
-                if tried[beyond]:
-                    found.append(place)
+            if beyond and beyond[0] in following and beyond not in is_allowed:
+                is_allowed[beyond] = after.fork().commit_bytes(beyond)
+                if is_allowed[beyond]:
+                    places.append(place)
                     break
-    return found
+    return places
 
 
 def _tokens_after(text: bytes, part: bytes, vocab: Vocab, encode: Encode) -> list[int]:
-    """The tokens of `part` behind `text`; fewer, from its beginning, where its bytes cannot be told from the tokens."""
+    """Returns the tokens of `part` after `text`, or [] if no split of them spells exactly `part`."""
     context = text[-_CONTEXT:]
     while context and context[0] & 0xC0 == 0x80:
         context = context[1:]
@@ -108,7 +107,7 @@ def _common_beginning(one: list[int], other: list[int]) -> list[int]:
 
 
 class _Ordered:
-    """The tokens that are text, in byte order."""
+    """The tokens of a vocabulary that are text, in byte order."""
 
     def __init__(self, vocab: Vocab) -> None:
         special = set(vocab.special_ids.tolist())
@@ -126,7 +125,7 @@ def _ordered(vocab: Vocab) -> _Ordered:
 
 
 def _whole_characters(data: bytes) -> bytes:
-    """Without a character of UTF-8 that is cut at the end."""
+    """Returns `data` without an incomplete UTF-8 character at its end."""
     for n in range(1, min(4, len(data)) + 1):
         lead = data[-n]
         if lead & 0xC0 != 0x80:
@@ -136,21 +135,21 @@ def _whole_characters(data: bytes) -> bytes:
 
 
 def _encoder(tokenizer: Any) -> Encode:
-    """Text to ids, without special tokens: of a tiktoken, tokenizers, transformers or sentencepiece tokenizer."""
+    """Returns the function from text to ids, without special tokens, of a tokenizer of any supported library."""
     if hasattr(tokenizer, "encode_ordinary"):
         return tokenizer.encode_ordinary  # type: ignore[no-any-return]
     if not hasattr(tokenizer, "encode"):
         if callable(tokenizer):
             return tokenizer  # type: ignore[no-any-return]
         raise StateError(
-            f"a {type(tokenizer).__name__} is no tokenizer: it needs encode() or encode_ordinary(), or to be a function"
+            f"{type(tokenizer).__name__} is not a tokenizer; pass one with encode() or encode_ordinary(), or a function"
         )
 
     def encode(text: str) -> Sequence[int]:
         try:
-            found = tokenizer.encode(text, add_special_tokens=False)
+            encoded = tokenizer.encode(text, add_special_tokens=False)
         except TypeError:  # sentencepiece
-            found = tokenizer.encode(text)
-        return getattr(found, "ids", found)  # type: ignore[no-any-return]
+            encoded = tokenizer.encode(text)
+        return getattr(encoded, "ids", encoded)  # type: ignore[no-any-return]
 
     return encode

@@ -1,4 +1,4 @@
-"""How a causal model takes and returns its cache of keys and values: under the name `cache` or `past_key_values`.
+"""The name under which a causal model takes and returns its cache: `cache` or `past_key_values`.
 
 **Problem.**  `transformers` 5.24 renamed the argument and the field `past_key_values` to `cache`.  The old name warns,
 and is to stop working in 5.40.  Models whose code is not part of `transformers` may keep the old name in any version.

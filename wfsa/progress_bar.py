@@ -9,9 +9,9 @@ if TYPE_CHECKING:
 
 
 class CompileBar:
-    """A context manager that is itself the callback: one bar, named by the stage, gone when the compile is done.
+    """A callback and context manager that draws one bar, named by the stage, until the compilation ends.
 
-    Nothing is drawn where the console is no terminal.
+    If the console is not a terminal, nothing is drawn.
     """
 
     def __init__(self, console: Console) -> None:

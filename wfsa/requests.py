@@ -1,18 +1,18 @@
-"""What a request to a server asks of the answer, as a constraint: OpenAI's, vLLM's and SGLang's fields.
+"""Compiles the format that a request to a server sets for its answer: fields of OpenAI, vLLM and SGLang.
 
     response_format        {"type": "text" | "json_object" | "json_schema" | "structural_tag", ...}     OpenAI, vLLM
     structured_outputs     {one of json, regex, choice, grammar, json_object, structural_tag}           vLLM
     regex, ebnf, json_schema, structural_tag    at the top or under sampling_params                     SGLang
     tools, tool_choice, parallel_tool_calls                                                             OpenAI
 
-A grammar is EBNF if a line of it has ``::=``, else Lark, as vLLM has it.  Other fields say nothing about the answer.
+A grammar is EBNF if it contains ``::=``, else Lark, as in vLLM.  Other fields have no effect on the constraint.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wfsa.calls import CallReader
 from wfsa.compiler import (
@@ -55,42 +55,47 @@ def compile_request(
     options: CompileOptions | None = None,
     **keywords: Unpack[CompileKeywords],
 ) -> Constraint | None:
-    """The constraint of a request's answer; None if it asks for none.
+    """Returns the constraint of a request's answer; None if the request sets no format.
 
-    `tool_format`: how the model writes calls (:func:`wfsa.compile_tools`); the constraint of a request with tools reads
-    them back (``constraint.calls(text)``).  Tools under ``tool_choice`` "auto" beside a
-    format of the answer give answers of that format only, since a server checks it.
-    Raises SchemaError for a field that is wrong, and for two that ask for different things; what the compilers raise.
+    request: the request's JSON object, as a dict.
+    tool_format: how the model writes calls (:func:`wfsa.compile_tools`). The constraint of a request with tools reads
+        them back (``constraint.calls(text)``).
+
+    Next to a format of the answer, tools under ``tool_choice`` "auto" have no effect, since a server checks the format.
+    Raises SchemaError for a wrong field and for two different formats, and the errors of the compile functions.
     """
-    found = source_of(request, tool_format)
-    if found is None:
+    kind_and_source = source_of(request, tool_format)
+    if kind_and_source is None:
         return None
-    kind, source = found
-    made = compile_kind(kind, source, vocab, schema_options=schema_options, options=options, **keywords)
-    is_of_tools = kind == "structural_tag" and all(asked != kind for _, asked, _ in _asked_of(request))
-    if is_of_tools and isinstance(made, GrammarConstraint):
+    kind, source = kind_and_source
+    constraint = compile_kind(kind, source, vocab, schema_options=schema_options, options=options, **keywords)
+    is_from_tools = kind == "structural_tag" and all(field.kind != kind for field in _format_fields(request))
+    if is_from_tools and isinstance(constraint, GrammarConstraint):
         reader = CallReader(tuple(listed_tools(request["tools"])), tool_format, schema_options or SchemaOptions())
-        return replace(made, _call_reader=reader)
-    return made
+        return replace(constraint, _call_reader=reader)
+    return constraint
 
 
 def source_of(request: Mapping[str, Any], tool_format: str = "hermes") -> tuple[str, Any] | None:
-    """Return one of `KINDS` and the source of the constraint of a request's answer; None if there is no constraint.
+    """Returns one of `KINDS` and the source of the constraint of a request's answer; None if there is no constraint.
 
     Tools become a structural tag.  Raises SchemaError as :func:`compile_request` does.
     """
-    asked = _asked_of(request)
+    fields = _format_fields(request)
     choice = request.get("tool_choice", "auto" if request.get("tools") else "none")
-    if len(asked) > 1:
-        raise SchemaError(f"a request asks for one format of the answer, and here are {_listed(asked)}; at $")
-    if request.get("tools") and choice not in ("none", None) and not (asked and choice == "auto"):
-        if asked:
-            raise SchemaError(f"tool_choice asks for a call, and {asked[0][0]} for something else; at $.tool_choice")
+    if len(fields) > 1:
+        names = " and ".join(field.name for field in fields)
+        raise SchemaError(f"the request sets several formats of the answer, {names}; keep one; at $")
+    if request.get("tools") and choice not in ("none", None) and not (fields and choice == "auto"):
+        if fields:
+            raise SchemaError(
+                f"tool_choice asks for a call, and {fields[0].name} sets another format; remove one; at $.tool_choice"
+            )
         is_parallel = request.get("parallel_tool_calls") is not False
         return "structural_tag", tools_tag(request["tools"], choice or "auto", is_parallel, tool_format)
-    if not asked:
+    if not fields:
         return None
-    _, kind, source = asked[0]
+    _, kind, source = fields[0]
     return kind, pattern_text(source) if kind == "regex" else source
 
 
@@ -103,9 +108,9 @@ def compile_kind(
     options: CompileOptions | None = None,
     **keywords: Unpack[CompileKeywords],
 ) -> Constraint:
-    """The constraint of one of `KINDS`: "json" (a schema or its text), "choice" (a list of texts or its JSON text), ...
+    """Compiles one of `KINDS`: "json" (a schema or its text), "choice" (a list of texts or its JSON text), ...
 
-    Raises SchemaError for an unknown kind, and what the compilers raise.
+    Raises SchemaError for an unknown kind, and the errors of the compile functions.
     """
     schemas: dict[str, Any] = {"schema_options": schema_options, "options": options, **keywords}
     plain: dict[str, Any] = {"options": options, **keywords}
@@ -126,7 +131,7 @@ def compile_kind(
 
 
 def grammar_compiler(text: Any) -> Callable[..., Constraint]:
-    """`compile_gbnf` or `compile_lark`, by how the rules of a grammar are written."""
+    """Returns `compile_gbnf` or `compile_lark`, by the notation of a grammar's rules."""
     return compile_gbnf if isinstance(text, str) and "::=" in text else compile_lark
 
 
@@ -142,21 +147,27 @@ def _choices(value: Any) -> list[str]:
     return list(value)
 
 
+class _FormatField(NamedTuple):
+    """A field of a request that sets the format of the answer; its kind is one of `KINDS`."""
+
+    name: str
+    kind: str
+    value: Any
+
+
 @Boundary(SchemaError)
-def _asked_of(request: Mapping[str, Any]) -> list[tuple[str, str, Any]]:
-    return list(_asked(request))
+def _format_fields(request: Mapping[str, Any]) -> list[_FormatField]:
+    return [_FormatField(*field) for field in _read_formats(request)]
 
 
-def _asked(request: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """The fields that ask for something: name, kind and value."""
+def _read_formats(request: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
     if not isinstance(request, Mapping):
-        raise SchemaError(f"a request is an object, not {type(request).__name__}; at $")
-    given = request.get("response_format")
-    if given is not None:
-        yield from _of_response_format(given)
-    given = request.get("structured_outputs")
-    if given is not None:
-        yield from _of_structured_outputs(given)
+        raise SchemaError(f"a request must be an object, not {type(request).__name__}; at $")
+    response_format, structured_outputs = request.get("response_format"), request.get("structured_outputs")
+    if response_format is not None:
+        yield from _of_response_format(response_format)
+    if structured_outputs is not None:
+        yield from _of_structured_outputs(structured_outputs)
     sampling = request.get("sampling_params")
     for where, fields in (("", request), ("sampling_params.", sampling if isinstance(sampling, Mapping) else {})):
         for name in _SGLANG:
@@ -164,33 +175,29 @@ def _asked(request: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
                 yield f"{where}{name}", {"ebnf": "grammar", "json_schema": "json"}.get(name, name), fields[name]
 
 
-def _of_response_format(given: Any) -> Iterator[tuple[str, str, Any]]:
-    kind = given.get("type") if isinstance(given, Mapping) else None
+def _of_response_format(value: Any) -> Iterator[tuple[str, str, Any]]:
+    kind = value.get("type") if isinstance(value, Mapping) else None
     if kind == "json_object":
         yield "response_format", "json_object", None
     elif kind == "structural_tag":
-        yield "response_format", "structural_tag", given
+        yield "response_format", "structural_tag", value
     elif kind == "json_schema":
-        holder = given.get("json_schema", given)
+        holder = value.get("json_schema", value)
         schema = holder.get("schema", holder.get("schema_")) if isinstance(holder, Mapping) else None
         if schema is None:
             raise SchemaError("the response_format has no schema; at $.response_format.json_schema")
         yield "response_format", "json", as_asked(schema, holder)
     elif kind != "text":
-        known = "text, json_object, json_schema and structural_tag"
+        types = "text, json_object, json_schema and structural_tag"
         raise SchemaError(
-            f"a response_format of type {shown(kind)} is not known; known are {known}; at $.response_format"
+            f"a response_format of type {shown(kind)} is not known; known are {types}; at $.response_format"
         )
 
 
-def _of_structured_outputs(given: Any) -> Iterator[tuple[str, str, Any]]:
-    if not isinstance(given, Mapping):
-        raise SchemaError(f"structured_outputs is an object, not {type(given).__name__}; at $.structured_outputs")
+def _of_structured_outputs(values: Any) -> Iterator[tuple[str, str, Any]]:
+    if not isinstance(values, Mapping):
+        raise SchemaError(f"structured_outputs must be an object, not {type(values).__name__}; at $.structured_outputs")
     for kind in KINDS:
-        value = given.get(kind)
+        value = values.get(kind)
         if value is not None and value is not False:
             yield f"structured_outputs.{kind}", kind, value
-
-
-def _listed(asked: list[tuple[str, str, Any]]) -> str:
-    return " and ".join(name for name, _, _ in asked)

@@ -1,4 +1,4 @@
-"""The version of the installed package; ``0+unknown`` where it runs from a work tree that was never installed."""
+"""The version of the installed package; ``0+unknown`` in a work tree that was never installed."""
 
 from importlib import metadata
 from typing import Final

@@ -161,7 +161,7 @@ def test_no_bytes_are_no_commit(constraint: wfsa.Constraint) -> None:
 
 
 def test_stop_ids_that_cannot_be(constraint: wfsa.Constraint) -> None:
-    with pytest.raises(wfsa.StateError, match="could never end"):
+    with pytest.raises(wfsa.StateError, match="no text could end"):
         constraint.start(stop_ids=[])
     for bad in (-1, VOCAB.n_tokens):
         with pytest.raises(wfsa.StateError, match=f"stop id {bad} is out of range"):

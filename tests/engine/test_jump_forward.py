@@ -94,7 +94,7 @@ def test_what_could_become_longer_is_held_back() -> None:
     assert one.commit_tokens([13, 0]) == 2 and one.forced_tokens(encode) == []
     last = wfsa.compile_texts(["order", "orde"], vocab).start()
     assert last.forced() == b"orde" and last.forced_tokens(encode) == []
-    with pytest.raises(wfsa.StateError, match="a int is no tokenizer"):
+    with pytest.raises(wfsa.StateError, match="int is not a tokenizer"):
         last.forced_tokens(3)
 
 

@@ -73,7 +73,7 @@ REFUSED = [
     (PERSON, '{"name": "bo", "age": 1, "', "nam", '/additionalProperties: no property "n…"'),
     (PERSON, '{"name": "bo", "age": 1, "tags": ["x"]', ",", "/additionalProperties: no further property"),
     (OPEN, '{"name": "bo", "age": 1, "x": ', "1", "/additionalProperties/type: null"),
-    (OPEN, '{"name": "bo", "age": 1, "x": null, "kind', '"', '/properties: "kind" has to stand before'),
+    (OPEN, '{"name": "bo", "age": 1, "x": null, "kind', '"', '/properties: "kind" must come before'),
     (OPEN, '{"', "z", '/required: "name", "age" are missing, and names come in the order of the schema'),
     # in the middle of a token
     (PERSON, '{"name": "bo", "age": ', "121,", "b'1' cannot follow after b'12'; /properties/age/maximum: at most 120"),

@@ -83,7 +83,7 @@ def test_mistral() -> None:
         ({"format": "gpt"}, "the format 'gpt' of tool calls is not known; known are hermes,"),
         ({"format": "hermes", "tool_choice": "other"}, "tool_choice names the tool 'other', which is not in the list"),
         ({"format": "hermes", "tool_choice": 3}, "tool_choice must be 'auto', .* not 3; at"),
-        ({"tool_choice": "auto"}, "tool_choice asks for the format in which the model writes calls"),
+        ({"tool_choice": "auto"}, "tool_choice needs the format in which the model writes calls"),
     ],
 )
 def test_what_is_wrong_about_tools_is_told(arguments: Any, message: str) -> None:
@@ -148,10 +148,10 @@ def test_requests_that_ask_for_nothing(request_: Any) -> None:
     [
         ({"response_format": {"type": "yaml"}}, "a response_format of type 'yaml' is not known"),
         ({"response_format": {"type": "json_schema"}}, "the response_format has no schema"),
-        ({"response_format": {"type": "json_object"}, "regex": "a"}, "here are response_format and regex"),
+        ({"response_format": {"type": "json_object"}, "regex": "a"}, "formats .* response_format and regex"),
         ({"structured_outputs": {"choice": []}}, "choice must be a list of texts that is not empty"),
-        ({"tools": TOOLS, "tool_choice": "required", "regex": "a"}, "tool_choice asks for a call, and regex for"),
-        ([], "a request is an object, not list"),
+        ({"tools": TOOLS, "tool_choice": "required", "regex": "a"}, "tool_choice asks for a call, and regex sets"),
+        ([], "a request must be an object, not list"),
     ],
 )
 def test_requests_that_are_wrong(request_: Any, message: str) -> None:
