@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Sets of tokens as bits, and the caller's buffers that they are written to."""
+"""Sets of tokens as bits, and the buffers of callers for them."""
 
 from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
@@ -19,9 +19,9 @@ cdef extern from *:
 
 
 cdef class TokenMask:
-    """The tokens that may come next, out of the V = ``vocab.size`` that the model has logits for.
+    """The set of tokens that may come next, out of the V = ``vocab.size`` tokens with logits.
 
-    ``len(mask)`` counts them, ``token_id in mask`` asks for one.
+    ``len(mask)`` is their number; ``token_id in mask`` is whether a token is allowed.
     """
 
     def __init__(self):
@@ -33,16 +33,16 @@ cdef class TokenMask:
         return np.frombuffer(self.data, np.int32)
 
     def to_bool(self):
-        """bool[V], True = allowed: ``logits[~mask.to_bool()] = -inf``. A new array at each call."""
+        """Returns a new bool[V] array, True = allowed. Example: ``logits[~mask.to_bool()] = -np.inf``."""
         packed = np.frombuffer(self.data, np.uint8)
         return np.unpackbits(packed, count=self.size, bitorder="little").view(np.bool_)
 
     def ids(self):
-        """The allowed token ids, ascending, int64."""
+        """Returns the allowed token ids, int64[n], ascending."""
         return np.flatnonzero(self.to_bool())
 
     def to_bitmap(self):
-        """The same as a ``pyroaring.BitMap``; ImportError without that package."""
+        """Returns the allowed token ids as a ``pyroaring.BitMap``. Raises ImportError without that package."""
         from pyroaring import BitMap
         return BitMap(array("I", self.ids().astype(np.uint32).tobytes()))
 
@@ -70,7 +70,7 @@ cdef class TokenMask:
 
 
 def token_mask(bytes data not None, int64_t size):
-    """A TokenMask over `size` tokens of packed words, int32[ceil(size / 32)], that another module has computed."""
+    """Returns a TokenMask over `size` tokens from packed words, the bytes of int32[ceil(size / 32)]."""
     cdef TokenMask m = TokenMask.__new__(TokenMask)
     if size < 0 or len(data) != 4 * ((size + 31) // 32):
         raise ValueError(f"{len(data)} bytes are not the int32 words of {size} tokens")

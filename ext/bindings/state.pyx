@@ -83,7 +83,7 @@ cdef extern from "runtime/closing.hpp" namespace "wfsa" nogil:
 
 
 cdef _token_ids(ids, int64_t n_tokens):
-    """A new int32 array; -1 for one that is out of range.  Copied before it is checked: another thread may write `ids`."""
+    """Returns a new int32 array, -1 for an id out of range.  Copies before checking: another thread may write `ids`."""
     array = np.array(ids if hasattr(ids, "__array__") else [integer(i) for i in ids])
     if array.size == 0:
         return np.empty(0, np.int32)
@@ -103,9 +103,10 @@ cdef enum:
 
 
 cdef class State:
-    """One sequence under a constraint.  Not for concurrent use by several threads; fork() for that.
+    """The state of one sequence under a constraint.  Each thread needs its own state; see `fork`.
 
-    Every method raises StateError while another thread changes the state; what changes it, also while one reads it.
+    Every method raises StateError while another thread changes the state, and a method that changes the state also while
+    another thread reads it.
 
     Attributes: ``constraint``; ``end_ids``, the tokens that end this sequence: the vocabulary's end tokens, or the
     `stop_ids` that it was started with.
@@ -121,7 +122,7 @@ cdef class State:
     # Both counts are read and written under the interpreter lock only; what they guard may run without it.
 
     cdef Decoder* now(self) except NULL:
-        """The decoder, to be read while the interpreter lock is held."""
+        """Returns the decoder, for reading while the interpreter lock is held."""
         if self.decoder.get() is NULL:
             raise StateError("this State was made by hand; a state comes from Constraint.start() or State.fork()")
         if self.n_changes:
@@ -129,13 +130,13 @@ cdef class State:
         return self.decoder.get()
 
     cdef Decoder* read(self, Held& held) except NULL:
-        """... without it, for as long as `held` lives."""
+        """Returns the decoder, for reading without the interpreter lock while `held` lives."""
         cdef Decoder* decoder = self.now()
         held.hold(&self.n_reads)
         return decoder
 
     cdef Decoder* change(self, Held& held) except NULL:
-        """The decoder, to be changed, for as long as `held` lives."""
+        """Returns the decoder, for changing while `held` lives."""
         cdef Decoder* decoder = self.now()
         if self.n_reads:
             raise StateError("another thread is reading this state; give each thread a fork()")
@@ -143,7 +144,7 @@ cdef class State:
         return decoder
 
     cdef int write_mask(self, uint32_t* out, int64_t n_words, budget, wrap_up) except -1:
-        """The mask, under a budget if there is one; nothing is written where an error is raised."""
+        """Writes the mask, under a budget if there is one; writes nothing if an error is raised."""
         cdef Held held
         cdef Budget granted = budget_of(budget, wrap_up)  # first: it may call Python code, which may reset this state
         cdef Decoder* decoder = self.read(held)
@@ -155,13 +156,16 @@ cdef class State:
         return 0
 
     def get_mask(self, budget=None, wrap_up=0):
-        """The tokens that keep the text a viable prefix, as a :class:`TokenMask`; the end token iff it is a sentence.
+        """Returns the tokens that keep the text a viable prefix, as a :class:`TokenMask`.
 
-        budget: how many tokens may still come, the end token among them; then only tokens are in the mask after which
-        ``min_tokens()`` is below it, and there is always one.  Raises BudgetError where it is below ``min_tokens()`` now.
-        Without effect where ``has_min_tokens`` is false.
-        wrap_up: where fewer than so many tokens are left beyond ``min_tokens()``, tokens that raise it are refused, too: a
-        string may go on, but nothing begins that need not be there, as optional members and further items.
+        The end token is among them if and only if the text is a sentence.
+
+        budget: the number of tokens that may still come, including the end token. The mask then has only tokens after
+        which the text can be completed within it, and always one. Without effect if ``has_min_tokens`` is False.
+        wrap_up: with fewer than this many tokens left beyond ``min_tokens()``, tokens that raise ``min_tokens()`` are
+        refused too: a string may go on, but no optional member or further item begins.
+
+        Raises BudgetError if the budget is below ``min_tokens()``.
         """
         cdef TokenMask m
         if budget is None and self.cached is not None:
@@ -175,11 +179,11 @@ cdef class State:
         return m
 
     def min_tokens(self):
-        """Tokens with which the text can be completed, the end token among them; 0 after the end.
+        """Returns a number of tokens that suffices to complete the text, including the end token; 0 after the end.
 
-        Never too few: a text of so many tokens exists, and some allowed token leaves one fewer.  It is the least number
-        where no token spells the end of one terminal of the grammar and the beginning of the next one.  Raises StateError
-        where it is not known: items that must differ, and terminals that match as long as they can.
+        A completion of this many tokens exists, and some allowed token leads to a state that needs one fewer.  The number
+        is the least one if no token spells both the end of one terminal of the grammar and the beginning of the next.
+        Raises StateError if the number is not known: items that must differ, or terminals that match as long as possible.
         """
         cdef int64_t n
         cdef Held held
@@ -190,18 +194,20 @@ cdef class State:
 
     @property
     def has_min_tokens(self):
-        """Whether it is known how many tokens a text needs, so that masks keep a budget.
+        """Whether the number of tokens that the text needs is known, so that masks keep a budget.
 
-        False where items must differ, and where terminals match as long as they can.
+        False if items must differ, or if terminals match as long as possible.
         """
         cdef Held held
         return bool(self.read(held).has_min_tokens())
 
     def fill_bitmask(self, buffer, row=None, budget=None, wrap_up=0):
-        """Copy the mask into an int32[ceil(V/32)] array, or into row `row` of an int32[B, ceil(V/32)] one.
+        """Writes the mask into an int32[ceil(V/32)] buffer, or into row `row` of an int32[B, ceil(V/32)] buffer.
 
-        NumPy arrays and CPU torch tensors; must be contiguous and writable.  Wider rows are filled up with 0.
-        Raises StateError on any other buffer, which is left as it was; `budget` and `wrap_up` as in ``get_mask``.
+        buffer: a NumPy array or CPU torch tensor, contiguous and writable. Words after the mask's are set to 0.
+        budget, wrap_up: as in ``get_mask``.
+
+        Raises StateError for any other buffer, and the errors of ``get_mask``; the buffer is then unchanged.
         """
         cdef Target target
         target_open(&target, buffer, self.n_words, None if row is None else integer(row))
@@ -211,7 +217,7 @@ cdef class State:
             PyBuffer_Release(&target.view)
 
     def commit(self, token_id):
-        """Append a token.  False, and nothing changes, if it is not allowed.  Raises StateError after the end."""
+        """Appends a token; returns False, and changes nothing, if it is not allowed.  Raises StateError after the end."""
         cdef int64_t t = integer(token_id)
         cdef cbool ok
         cdef Held held
@@ -231,10 +237,10 @@ cdef class State:
         return ok
 
     def commit_tokens(self, ids):
-        """Append tokens, one commit each, up to the first that is not allowed; returns how many were appended.
+        """Appends tokens, one commit each, up to the first that is not allowed; returns the number of appended tokens.
 
-        That is ``validate(ids)`` of them: what stands behind an end token, or is out of range, is not allowed.
-        TypeError, and nothing changes, when `ids` are not integers in one dimension.
+        The number is ``validate(ids)``: tokens after an end token, or out of range, are not allowed.
+        Raises TypeError, and changes nothing, if `ids` are not integers in one dimension.
         """
         cdef const int32_t[::1] view = _token_ids(ids, self.n_tokens)
         cdef int64_t n
@@ -252,10 +258,10 @@ cdef class State:
         return n
 
     def commit_bytes(self, data not None):
-        """Append bytes, which may end inside a token.  False, and nothing changes, if no text goes on like this.
+        """Appends bytes, which may end inside a token; returns False, and changes nothing, if they are not allowed.
 
-        No bytes are no commit.  Raises StateError after the end; TypeError or ValueError when `data` is not one
-        contiguous run of bytes.
+        Empty bytes do not count as a commit.  Raises StateError after the end; TypeError or ValueError if `data` is not
+        one contiguous run of bytes.
         """
         cdef const uint8_t[::1] view
         cdef bytes own
@@ -285,7 +291,7 @@ cdef class State:
         return ok
 
     def rollback(self, n=1):
-        """Undo the last `n` successful commits.  Raises StateError if there were fewer."""
+        """Undoes the last `n` successful commits.  Raises StateError if there were fewer."""
         cdef int64_t back = integer(n)
         cdef Held held
         cdef Decoder* decoder = self.change(held)
@@ -294,7 +300,7 @@ cdef class State:
         self.cached = None
 
     def reset(self):
-        """Back to before the first token, as ``constraint.start()`` with the same stop tokens; nothing can be undone."""
+        """Returns to the state before the first token, with the same stop tokens; this cannot be undone."""
         cdef Held held
         cdef Decoder* decoder = self.change(held)
         cdef unique_ptr[Decoder] begun
@@ -304,7 +310,7 @@ cdef class State:
         self.cached = None
 
     def fork(self):
-        """An independent copy; costs one small object, whatever the length of the text."""
+        """Returns an independent copy, at the cost of one small object for any length of the text."""
         cdef type kind = type(self)
         cdef State s = new_state(kind)
         s.constraint = self.constraint
@@ -321,9 +327,9 @@ cdef class State:
         return self.fork()
 
     def validate(self, ids):
-        """How many of these tokens could be committed one after another; the state stays as it is.
+        """Returns how many of these tokens could be committed one after another; does not change the state.
 
-        Raises TypeError when `ids` are not integers in one dimension; an id out of range is one that is not allowed.
+        Raises TypeError if `ids` are not integers in one dimension; an id out of range is not allowed.
         """
         cdef const int32_t[::1] view = _token_ids(ids, self.n_tokens)
         cdef int64_t n
@@ -339,7 +345,7 @@ cdef class State:
         return n
 
     def forced(self, limit=4096):
-        """The bytes that must come next (at most `limit`); b"" when there is a choice."""
+        """Returns the bytes that must come next, at most `limit`; b"" if there is a choice."""
         cdef size_t most = max(0, integer(limit))
         cdef string out
         cdef Held held
@@ -349,19 +355,20 @@ cdef class State:
         return bytes(out)
 
     def forced_tokens(self, tokenizer, limit=4096):
-        """Tokens that can be committed without asking the model: they spell the beginning of ``forced(limit)``.
+        """Returns token ids that can be committed without running the model: the beginning of ``forced(limit)``.
 
-        `tokenizer` is the model's: of transformers, tokenizers, tiktoken or sentencepiece, or a function from str to
-        ids.  Only tokens are returned that it would choose whatever is written next; what could become part of a longer
-        token is held back, and tokens that have been committed are not cut anew.  Often [] where ``forced()`` is not.
+        tokenizer: the model's, from transformers, tokenizers, tiktoken or sentencepiece, or a function from str to ids.
+
+        Returns only tokens that the tokenizer would choose before any continuation: bytes that could become part of a
+        longer token are held back, and committed tokens are not split again.  Often [] although ``forced()`` is not b"".
         """
         return self.constraint.forced_tokens(self, tokenizer, limit)
 
     def closing(self, limit=4096, budget=1 << 16):
-        """The bytes of a shortest end: committing them makes the text a sentence, and no fewer bytes do.
+        """Returns the bytes of a shortest completion: committing them makes the text a sentence, and no fewer bytes do.
 
-        b"" where the text may end already or has ended, None where every end has more than `limit` bytes.  LimitError
-        where it was not found among `budget` ways to go on.
+        Returns b"" if the text may end here or has ended, None if every completion has more than `limit` bytes.  Raises
+        LimitError if none is found among `budget` ways to go on.
         """
         cdef string out
         cdef cbool found
@@ -375,7 +382,7 @@ cdef class State:
         return bytes(out) if found else None
 
     def next_bytes(self):
-        """All bytes that can come next, ascending."""
+        """Returns all bytes that can come next, ascending."""
         cdef string out
         cdef Held held
         cdef Decoder* decoder = self.read(held)
@@ -384,11 +391,11 @@ cdef class State:
         return bytes(out)
 
     def text(self):
-        """What has been committed so far, as bytes; tokens taken by their id, the end among them, add nothing."""
+        """Returns the text so far, as bytes; tokens that a grammar takes by their id, and the end token, add nothing."""
         return bytes(self.now().text())
 
     def expected_terminals(self):
-        """Numbers of the grammar's terminals being read or admissible next; the last one stands for the end."""
+        """Returns the numbers of the terminals that are being read or may come next; the number after the last is the end."""
         cdef vector[int32_t] out
         cdef Held held
         cdef Decoder* decoder = self.read(held)
@@ -397,11 +404,11 @@ cdef class State:
         return list(out)
 
     def explain(self, token_id):
-        """Why `token_id` is allowed or refused here, in one line."""
+        """Returns in one line why `token_id` is allowed or refused here; see :meth:`wfsa.Constraint.explain`."""
         return self.constraint.explain(self, token_id)
 
     def is_accepting(self):
-        """Is the text so far a sentence?"""
+        """Whether the text may end here; False after the end."""
         cdef cbool accepting
         cdef Held held
         cdef Decoder* decoder = self.read(held)
@@ -413,17 +420,17 @@ cdef class State:
         return accepting
 
     def is_finished(self):
-        """Has an end-of-sequence token been committed?"""
+        """Whether an end token has been committed."""
         return self.now().finished()
 
     @property
     def n_commits(self):
-        """Tokens and texts that were committed and not rolled back, as `rollback` counts them."""
+        """The number of commits, of tokens and of bytes, that were not rolled back."""
         return self.now().n_commits()
 
     @property
     def n_configurations(self):
-        """How many configurations (stack tops and lexer states) the state holds; for diagnosis."""
+        """The number of configurations (stack tops and lexer states) of the state; for diagnosis."""
         return self.now().n_configs()
 
     def __repr__(self):
@@ -473,16 +480,18 @@ cdef list _each_budget(budgets, n):
 
 
 def fill_bitmasks(states, buffer, threads=1, rows=None, budgets=None, wrap_up=0):
-    """Fill row ``rows[i]`` (row i when `rows` is None) of an int32[B, ceil(V/32)] buffer with the mask of states[i].
+    """Fills row ``rows[i]`` of an int32[B, ceil(V/32)] buffer with the mask of states[i].
 
-    The states may belong to different constraints, of any kinds.  The masks are computed on up to `threads`
-    threads, this one among them; fewer where there are fewer processors, or few states; and without the interpreter
-    lock, unless they are few and nothing has to be waited for.
-    None in place of a state leaves its row as it was: a sequence that is not constrained.
-    ``budgets[i]``, if it is not None, is the budget of states[i], and `wrap_up` is of all that have one, as in
-    ``State.get_mask``; a state that has finished needs none.  Raises StateError on a buffer that does not fit, or when two
-    states share a row, BudgetError where a budget is too small; the buffer is left as it was then.  TypeError on what is
-    no state.
+    states: a list of states, of any constraints. None in place of a state leaves its row unchanged.
+    buffer: a NumPy array or CPU torch tensor, as for ``State.fill_bitmask``.
+    threads: the largest number of threads that compute masks, including this one. Fewer are used on fewer processors and
+        for few states. The interpreter lock is released, unless the masks are few and need not wait.
+    rows: the row of each state; None: row i for states[i].
+    budgets, wrap_up: ``budgets[i]``, if not None, is the budget of states[i]; both as in ``State.get_mask``. A finished
+        state needs none.
+
+    Raises StateError for a buffer that does not fit or two states with one row, BudgetError for a budget that is too
+    small, TypeError for an object that is not a state; the buffer is then unchanged.
     """
     cdef Target target
     cdef vector[Asked] asked
@@ -538,7 +547,7 @@ def fill_bitmasks(states, buffer, threads=1, rows=None, budgets=None, wrap_up=0)
 
 
 cdef _draft_array(what, values):
-    """A new int64 array, C-contiguous, in one or two dimensions: what is checked is what is used, whoever writes `values`."""
+    """Returns a new C-contiguous int64 array of one or two dimensions; a copy, since another thread may write `values`."""
     if hasattr(values, "detach") and hasattr(values, "numpy"):
         try:
             values = values.numpy()
@@ -551,7 +560,7 @@ cdef _draft_array(what, values):
 
 
 cdef _tree_error(TreeCheck check, const DraftTree* tree, int64_t k, bint several):
-    """What is wrong with tree k, in words."""
+    """Returns the message about the error of tree k."""
     where = f"draft tree {k}" if several else "the draft tree"
     if check.fault == TreeFault.Child:
         return f"{where}: next[{check.node}] is {tree.next[check.node]}, not -1 or one of {tree.n} nodes"
@@ -563,32 +572,34 @@ cdef _tree_error(TreeCheck check, const DraftTree* tree, int64_t k, bint several
 
 
 def fill_tree(states, next, sibling, tokens, buffer, threads=1, budgets=None, wrap_up=0):
-    """Fill a row of `buffer` for each node of a draft tree with the mask of what may follow it, and count them.
+    """Fills a row of `buffer` for each node of a draft tree with the mask after that node.
 
-    states: a State, or a list of B of them, None where a sequence is not constrained.
+    states: a State, or a list of B of them, None for a sequence without a constraint.
     next, sibling, tokens: int64[n], or int64[B, n] for a list: a node's first child, its next sibling (-1: none), its
         token.  Node 0 is the last committed token, which is not committed again.
     buffer: int32[n, ceil(V/32)] or int32[B * n, ceil(V/32)], NumPy or a CPU torch tensor; tree i has rows i*n to
-        (i+1)*n - 1.  Wider rows are filled up with 0.
-    budgets: of the sequences as they stand, as in :func:`fill_bitmasks`; an int for a State.  Each node has one token fewer.
+        (i+1)*n - 1.  Words after the masks' are set to 0.
+    threads: the largest number of threads; a tree is filled by one of them, without the interpreter lock.
+    budgets, wrap_up: of the sequences at node 0, as in :func:`fill_bitmasks`; an int for a State.  The budget of a node
+        is one token less than its parent's.
 
-    Left as they were are the rows below a token that is not allowed there, those of a text that has ended, of nodes that
-    are not reached from node 0, and all of a sequence without a state.  The states stay as they are.  Runs without the
-    interpreter lock on up to `threads` threads, a tree on one of them.
+    Unchanged are the rows below a token that is not allowed, rows after the end of a text, rows of nodes that cannot be
+    reached from node 0, all rows of a sequence without a state, and the states.
 
-    Returns how many rows were filled: an int, or int64[B] for a list.  Raises StateError on arrays that are no tree or
-    do not fit each other or the buffer, which is left as it was then; TypeError on what is no state.
+    Returns the number of filled rows: an int, or int64[B] for a list.  Raises StateError for arrays that are not a tree or
+    do not fit each other or the buffer, which is then unchanged; TypeError for an object that is not a state.
     """
     return _fill_trees(states, _draft_array("next", next), _draft_array("sibling", sibling),
                        _draft_array("tokens", tokens), buffer, integer(threads), budgets, wrap_up)
 
 
 def fill_chain(states, tokens, buffer, threads=1, budgets=None, wrap_up=0):
-    """The same for a chain of drafts, each the only child of the one before: :func:`fill_tree` without the arrays.
+    """Fills the masks of a chain of drafts, each the only child of the one before; see :func:`fill_tree`.
 
-    tokens: int64[n], or int64[B, n] for a list of states.  tokens[0] is the last committed token (any number: it is not
-    looked at), so row 0 is the state's mask, row i that after tokens[1] to tokens[i].  Shorter chains are filled up with
-    -1.  Returns how many rows were filled: one more than tokens could be committed, unless one of them ended the text.
+    tokens: int64[n], or int64[B, n] for a list of states.  tokens[0] is the last committed token; its value is ignored.
+        So row 0 is the state's mask, and row i the mask after tokens[1] to tokens[i].  Shorter chains end with -1.
+
+    Returns the number of filled rows: one more than the tokens that could be committed, unless one ended the text.
     """
     drafts = _draft_array("tokens", tokens)
     n = drafts.shape[drafts.ndim - 1]
