@@ -5,7 +5,7 @@
 //   3 tails      one universe of tails a terminal
 //   4 parser     the machines that read tails, from every top over any state that can lie below
 //
-// The first and the last are the policy's: ahead/reach.hpp for "cfg", ahead/reach.hpp for "longest".
+// The first and the last are the policy's: LrStates for "cfg", Situations for "longest".
 //
 // The same functions run on demand in lazy mode; here they are only called in order.  Where the count of situations
 // or the work passes a cap (a string of at most 500 characters has 500 times the states), the rest stays on demand and
@@ -16,10 +16,269 @@
 #pragma once
 #include <chrono>
 
-#include "ahead/reach.hpp"
+#include "runtime/access.hpp"
 #include "runtime/engine.hpp"
+#include "runtime/longest.hpp"
+#include "runtime/operations.hpp"
 
 namespace wfsa {
+
+// What decoding can reach, as far as the policy decides it; work in slices.
+class Reach {
+  public:
+    virtual ~Reach() = default;
+    virtual bool find_roots() = 0;  // lexer states where lexing can start; false: that was the last slice
+    virtual bool read_tails() = 0;  // stacks that the machines can read, once there are universes; false likewise
+    virtual double fraction() const = 0;  // of the slices of this kind
+    virtual bool complete() const = 0;    // is nothing left to be expanded on demand, for all that it knows?
+
+  protected:
+    explicit Reach(Tables& tables) : t_(tables), access_(Access::growing(tables)) {}
+    Tables& t_;
+    const Access access_;
+
+    // The universes made since the last call.
+    template <class Visit> void each_new_universe(const Visit& visit) {
+        for (; n_universes_ < t_.universes.size(); ++n_universes_)
+            visit(t_.universes[n_universes_].term, int32_t(n_universes_));
+    }
+
+  private:
+    size_t n_universes_ = 0;
+};
+
+// Ahead under "cfg": every LR state can be a top, so its context is a root, and the parser DWA starts on it and reads
+// whatever states can lie below.
+//
+// The states of unordered lists are met with sets of members only (unordered.hpp); those stay on demand.
+// A type that stands in a thousand places can end on as many states, for each of its own: past a number of transitions
+// the rest stays on demand, too, where each costs some microseconds.
+
+class LrStates : public Reach {
+  public:
+    explicit LrStates(Tables& tables)
+        : Reach(tables), is_read_(size_t(tables.lr.n_states()), 1), below_(is_read_.size()), shifting_(tables.token_ids.size()) {
+        const LrTables& lr = t_.lr;
+        for (const UnorderedList& list : lr.unordered.lists)
+            is_read_[list.after_member] = is_read_[list.after_separator] = 0;
+        for (int32_t s = 0; s < lr.n_states(); ++s) {
+            if (s % 64 == 0) GrowthLock::let_read();
+            if (!is_read_[s]) continue;
+            const int32_t first = lr.goto_indptr[s];
+            for (int32_t k = first; k < lr.goto_indptr[s + 1]; ++k) {
+                const int32_t symbol = lr.goto_symbol[k];
+                if (k < first + lr.n_shifts[s]) shifting_[symbol].push_back(s);
+                if (symbol != t_.end_term && lr.goto_target[k] < lr.unordered.first)
+                    below_[lr.goto_target[k]].push_back(s);
+            }
+        }
+        for (vector<int32_t>& states : below_) sort_unique(states);
+    }
+
+    bool find_roots() override {
+        for (int32_t q = 0; q < t_.lr.n_states(); ++q)
+            if (t_.lr.n_shifts[q] && is_read_[q]) t_.lexer.root(t_.contexts.of_state[q], 0);
+        return false;
+    }
+    bool read_tails() override {
+        each_new_universe([&](int32_t term, int32_t u) { starts_.push_back({term, u}); });
+        for (size_t n = 0; n < kReads; ++n) {
+            if (reading_.next >= 0) go_below();
+            else if (!todo_.empty()) read();
+            else if (n_started_ < starts_.size()) start();
+            else return false;
+        }
+        is_cut_ = t_.dwa.n_transitions() > kTransitionCap;
+        return !is_cut_;
+    }
+    double fraction() const override { return double(n_started_) / double(std::max<size_t>(starts_.size(), 1)); }
+    bool complete() const override { return !is_cut_ && t_.lr.unordered.lists.empty(); }
+
+  private:
+    static constexpr size_t kReads = 256;  // of the parser DWA in one slice; one start can lead to very many
+    static constexpr size_t kBelow = 64;   // states tried at once
+    static constexpr size_t kTransitionCap = 1 << 17;
+    bool is_cut_ = false;                  // the cap was met
+    vector<uint8_t> is_read_;              // LR state -> can it lie on a stack?
+    vector<vector<int32_t>> below_;        // LR state -> states that can lie under it
+    vector<vector<int32_t>> shifting_;     // terminal -> LR states that shift it
+    OpenSet<uint64_t, PairHash> seen_;  // (machine state, LR state)
+    vector<std::pair<int32_t, int32_t>> starts_;  // (terminal, universe)
+    size_t n_started_ = 0, n_tops_ = 0;           // of starts_; of the LR states that shift the terminal of the next one
+    vector<std::pair<int32_t, int32_t>> todo_;    // (machine state, LR state) from the last start
+    struct { int32_t next = -1, state = 0; size_t at = 0; } reading_;  // next: the machine state behind `state`
+
+    void visit(int32_t d, int32_t state) {
+        if (seen_.insert(pair_key(d, state)).second) todo_.push_back({d, state});
+    }
+    void start() {
+        const auto [term, universe] = starts_[n_started_];
+        const vector<int32_t>& tops = shifting_[term];
+        if (n_tops_ < tops.size()) visit(t_.dwa.start(universe), tops[n_tops_++]);
+        else ++n_started_, n_tops_ = 0;
+    }
+    void read() {
+        GrowthLock::let_read();
+        const auto [d, state] = todo_.back();
+        reading_ = {t_.dwa.step(d, state)->next, state, 0};
+        todo_.pop_back();
+    }
+    // Some of the states that can lie below the one that was read.
+    void go_below() {
+        GrowthLock::let_read();
+        const vector<int32_t>& below = below_[reading_.state];
+        for (const size_t stop = std::min(reading_.at + kBelow, below.size()); reading_.at < stop; ++reading_.at)
+            if (t_.dwa.possible(reading_.next, below[reading_.at])) visit(reading_.next, below[reading_.at]);
+        if (reading_.at == below.size()) reading_.next = -1;
+    }
+};
+
+// Ahead under "longest": which terminals compete depends on all stacks at once, so real stacks are tried.
+//
+// From the start every admissible terminal is shifted, breadth first. Situations whose stacks agree on the topmost
+// states count as one, of which the first one met is kept and gone on from; so not all is found, and tables stay open
+// to growth. Caps count situations, shifts and steps, not time: same input, same tables.
+
+class Situations : public Reach {
+  public:
+    explicit Situations(Tables& tables) : Reach(tables), policy_(access_, Scratch::of_thread()) {
+        const Snapshot* at = Operations<Longest>(access_).start(arena_);
+        situations_.push_back({at->configs[0], {}, {}});
+        add_watch(0, 0);
+    }
+
+    bool find_roots() override {
+        for (size_t stop = std::min(at_ + kSlice, todo_.size()); at_ < stop; ++at_) {
+            const auto [n, watch] = todo_[at_];
+            for (const Accept& a : accepts(policy_.root(situations_[n].config, watch))) {
+                const int32_t to = t_.lexer.terms[a.term].ignore ? n : after(n, a.term);
+                if (to >= 0) add_watch(to, a.watch);
+            }
+            if (watch) continue;
+            for (int32_t k = 0; k < int32_t(t_.token_ids.size()); ++k)
+                if (k != t_.end_term && t_.lexer.terms[k].start < 0 && after(n, k) >= 0) add_watch(after(n, k), 0);
+        }
+        if (at_ < todo_.size()) return true;
+        at_ = 0;
+        reading_ = true;
+        return false;
+    }
+    bool read_tails() override {
+        universes_of_.resize(t_.token_ids.size());
+        each_new_universe([&](int32_t term, int32_t u) { universes_of_[term].push_back(u); });
+        const size_t stop = std::min(at_ + kSlice, situations_.size());
+        for (; at_ < stop && t_.joint.work() < kWorkCap; ++at_) {
+            const Situation& s = situations_[at_];
+            std::set<int32_t> universes;
+            for (int32_t w : s.watches)
+                for (const Accept& a : accepts(policy_.root(s.config, w)))
+                    universes.insert(universes_of_[a.term].begin(), universes_of_[a.term].end());
+            Scratch::of_thread().arena.clear();
+            policy_.begin_mask(s.config);
+            for (int32_t u : universes) policy_.read_tails(u, s.config, [](int32_t) {});
+        }
+        if (at_ < situations_.size() && t_.joint.work() < kWorkCap) return true;
+        Longest::fill_many(t_);
+        return false;
+    }
+    double fraction() const override {
+        return double(at_) / double(std::max<size_t>(reading_ ? situations_.size() : todo_.size(), 1));
+    }
+    bool complete() const override { return false; }
+
+  private:
+    static constexpr size_t kSlice = 16;              // situations
+    static constexpr size_t kSituationCap = 1 << 12;  // told apart by the topmost states
+    static constexpr int32_t kShapeDepth = 2;         // ... which are as many
+    static constexpr size_t kShiftCap = 1 << 18;      // terminals shifted to find them
+    static constexpr int64_t kWorkCap = 4 << 20;      // steps of lexing tails; the rest is left on demand
+    struct Situation {
+        Config config;
+        vector<int32_t> watches;
+        std::map<int32_t, int32_t> after;  // terminal -> situation, -1: none
+    };
+    Longest policy_;
+    Arena arena_;
+    std::deque<Situation> situations_;
+    vector<std::pair<int32_t, int32_t>> todo_;  // (situation, watch set)
+    size_t at_ = 0, n_shifted_ = 0;
+    bool reading_ = false;
+    std::unordered_map<vector<int32_t>, int32_t, VectorHash> by_shape_;
+    std::map<int32_t, vector<Accept>> accepts_;  // root -> what can be cut before the next root
+    vector<size_t> seen_;                        // lexer state -> the last search that met it
+    size_t n_searches_ = 0;
+    vector<vector<int32_t>> universes_of_;       // terminal -> universes
+
+    void add_watch(int32_t n, int32_t watch) {
+        vector<int32_t>& known = situations_[n].watches;
+        if (std::find(known.begin(), known.end(), watch) != known.end()) return;
+        known.push_back(watch);
+        todo_.push_back({n, watch});
+    }
+    int32_t after(int32_t n, int32_t term) {
+        const auto known = situations_[n].after.find(term);
+        if (known != situations_[n].after.end()) return known->second;
+        const int32_t to = ++n_shifted_ > kShiftCap ? -1 : find_after(n, term);
+        return situations_[n].after[term] = to;
+    }
+    int32_t find_after(int32_t n, int32_t term) {
+        const Config to = policy_.shifted(situations_[n].config, term, arena_);
+        if (!to.n_tops) return -1;
+        vector<int32_t> key = shape(to);
+        const auto known = by_shape_.find(key);
+        if (known != by_shape_.end()) return known->second;
+        if (situations_.size() >= kSituationCap) return -1;
+        situations_.push_back({to, {}, {}});
+        return by_shape_[std::move(key)] = int32_t(situations_.size()) - 1;
+    }
+    // The terminals that can end before the next root, by going through all lexer states from one.
+    const vector<Accept>& accepts(int32_t root) {
+        const auto known = accepts_.find(root);
+        if (known != accepts_.end()) return known->second;
+        std::set<std::pair<int32_t, int32_t>> found;
+        vector<int32_t> todo{root};
+        ++n_searches_;
+        for (size_t i = 0; i < todo.size(); ++i) {
+            t_.lexer.expand(todo[i]);
+            const LexState& y = t_.lexer.states[todo[i]];
+            for (const Accept& a : y.accepts) found.insert({a.term, a.watch});
+            for (const Edge& e : y.edges) {
+                if (seen_.size() <= size_t(e.target)) seen_.resize(e.target + 1, 0);
+                if (seen_[e.target] == n_searches_) continue;
+                seen_[e.target] = n_searches_;
+                todo.push_back(e.target);
+            }
+        }
+        vector<Accept>& out = accepts_[root];
+        for (auto [t, w] : found) out.push_back({t, w});
+        return out;
+    }
+    // The topmost states of all stacks, as sets of nodes: for each set its states, and which set lies below each.
+    static vector<int32_t> shape(const Config& c) {
+        vector<int32_t> out;
+        vector<vector<const Node*>> level{{c.tops, c.tops + c.n_tops}}, next;
+        for (int32_t depth = kShapeDepth; depth && !level.empty(); --depth) {
+            next.clear();
+            for (vector<const Node*>& set : level) {
+                std::sort(set.begin(), set.end(), [](const Node* a, const Node* b) { return a->state < b->state; });
+                for (size_t k = 0; k < set.size();) {
+                    const int32_t q = set[k]->state;
+                    vector<const Node*> below;
+                    for (; k < set.size() && set[k]->state == q; ++k)
+                        below.insert(below.end(), set[k]->below, set[k]->below + set[k]->n_below);
+                    sort_unique(below);
+                    const auto known = std::find(next.begin(), next.end(), below);
+                    out.push_back(q);
+                    out.push_back(int32_t(known - next.begin()));
+                    if (known == next.end()) next.push_back(std::move(below));
+                }
+                out.push_back(-1);
+            }
+            level.swap(next);
+        }
+        return out;
+    }
+};
 
 class Ahead {
   public:

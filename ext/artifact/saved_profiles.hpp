@@ -1,9 +1,9 @@
 // A set of tokens as bytes: the gaps between ascending ids (or between the missing ones, when there are fewer), seven
 // bits a byte, low first; or the bitmap itself when that is smaller.
 #pragma once
-#include "artifact/arrays.hpp"
+#include "artifact/write_fields.hpp"
 #include "containers/fields.hpp"
-#include "containers/span_arena.hpp"
+#include "containers/lists.hpp"
 
 namespace wfsa {
 

@@ -85,38 +85,25 @@ class Closer : public Fields<Closer> {
     Retired& out_;
 };
 
-// Copies what the grammar says from one table to another one of its kind: `from` visits the first, then `to` the second.
-class Copier {
+// Copies what the grammar says from one table to another one of its kind.
+class Copier : public Fields<Copier> {
   public:
-    class From : public Fields<From> {
-      public:
-        template <class T, class... Limits> void given(const char*, const T& x, const Limits&...) { at_.push_back(&x); }
-        template <class... T> void copied(const T&... x) { (at_.push_back(&x), ...); }
-
-      private:
-        friend class Copier;
-        std::vector<const void*> at_;  // in the order in which both tables are visited
-    };
-    class To : public Fields<To> {
-      public:
-        template <class T, class... Limits> void given(const char*, T& x, const Limits&...) { copy(x); }
-        template <class... T> void copied(T&... x) { (copy(x), ...); }
-
-      private:
-        friend class Copier;
-        std::vector<const void*> at_;
-        size_t n_ = 0;
-        template <class T> void copy(T& x) { x = *static_cast<const T*>(at_[n_++]); }
-        template <class T, size_t N> void copy(T (&x)[N]) {
-            std::copy_n(*static_cast<const T (*)[N]>(at_[n_++]), N, x);
-        }
-    };
     template <class T, class... More> static void copy(const T& from, T& to, const More&... more) {
-        From source;
-        T::fields(from, source, more...);
-        To target;
-        target.at_ = std::move(source.at_);
-        T::fields(to, target, more...);
+        Copier copier;
+        T::fields(from, copier, more...);
+        T::fields(to, copier, more...);
+    }
+    template <class T, class... Limits> void given(const char*, T& x, const Limits&...) { pass(x); }
+    template <class... T> void copied(T&... x) { (pass(x), ...); }
+
+  private:
+    std::vector<const void*> at_;  // in the order in which both tables are visited
+    size_t n_ = 0;
+
+    template <class T> void pass(const T& x) { at_.push_back(&x); }  // of the first, which is const
+    template <class T> std::enable_if_t<!std::is_const<T>::value> pass(T& x) { x = *static_cast<const T*>(at_[n_++]); }
+    template <class T, size_t N> std::enable_if_t<!std::is_const<T>::value> pass(T (&x)[N]) {
+        std::copy_n(*static_cast<const T (*)[N]>(at_[n_++]), N, x);
     }
 };
 

@@ -14,13 +14,13 @@
 
 namespace wfsa {
 
-class Chain {
+class StateChain {
   public:
     vector<int32_t> states;
     vector<int32_t> counts;  // units read after 0, 1, ... bytes
     ByteBits bytes;
 
-    explicit Chain(Lexer& lexer) : lexer_(lexer) {}
+    explicit StateChain(Lexer& lexer) : lexer_(lexer) {}
 
     // Find the chain that begins in state y; false where none does. `longest`: bytes of the longest token.
     bool find(int32_t y, int32_t longest) {

@@ -6,7 +6,7 @@
 //
 // which is how they are told apart, and how an artifact has them.
 #pragma once
-#include "containers/span_arena.hpp"
+#include "containers/lists.hpp"
 #include "regular/dfa.hpp"
 
 namespace wfsa {

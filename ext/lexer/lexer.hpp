@@ -26,7 +26,7 @@
 // States are interned and expanded on demand; ahead of time the compiler expands all that can be reached.
 #pragma once
 #include "containers/growth_lock.hpp"
-#include "containers/interner.hpp"
+#include "containers/lists.hpp"
 #include "containers/numbers.hpp"
 #include "containers/stable_vector.hpp"
 #include "lexer/lex_state.hpp"

@@ -9,8 +9,8 @@
 #include <map>
 
 #include "containers/fields.hpp"
-#include "regular/dfa.hpp"
 #include "regular/components.hpp"
+#include "regular/dfa.hpp"
 #include "regular/likeness.hpp"
 #include "regular/range_splitter.hpp"
 #include "vocabulary/trie.hpp"

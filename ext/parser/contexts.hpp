@@ -4,7 +4,7 @@
 // itself, under "longest" all tops of one closure do together.  All numbering of contexts happens here.
 #pragma once
 #include "containers/growth_lock.hpp"
-#include "containers/interner.hpp"
+#include "containers/lists.hpp"
 #include "containers/numbers.hpp"
 #include "interrupt.hpp"
 #include "parser/lr_tables.hpp"

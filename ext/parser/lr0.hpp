@@ -17,7 +17,7 @@
 //
 // Source: DeRemer & Knuth's LR(0) construction; Tomita 1986 for carrying conflicts as data.
 #pragma once
-#include "containers/interner.hpp"
+#include "containers/lists.hpp"
 #include "containers/numbers.hpp"
 #include "interrupt.hpp"
 #include "parser/lr_tables.hpp"

@@ -11,7 +11,7 @@
 #pragma once
 #include <string>
 
-#include "containers/interner.hpp"
+#include "containers/lists.hpp"
 #include "errors.hpp"
 
 namespace wfsa {

@@ -21,8 +21,8 @@
 #include <map>
 #include <unordered_set>
 
+#include "containers/lists.hpp"
 #include "containers/open_table.hpp"
-#include "containers/span_arena.hpp"
 #include "profiles/delta.hpp"
 #include "profiles/walk_key.hpp"
 

@@ -4,7 +4,7 @@
 // the bounds of counted terminals only the order is in the key: which spans are equal depends on nothing else, unless
 // the parts of their words have numbers of units of their own.
 #pragma once
-#include "profiles/pieces.hpp"
+#include "profiles/walk.hpp"
 #include "regular/state_names.hpp"
 
 namespace wfsa {

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "containers/fields.hpp"
+#include "containers/lists.hpp"
 #include "containers/numbers.hpp"
-#include "containers/span_arena.hpp"
 #include "errors.hpp"
 
 namespace wfsa {

@@ -14,7 +14,7 @@
 // Refining all states at once (it was so) took half of a terminal's time: a chain, which every literal is, splits off
 // one state a round.
 #pragma once
-#include "containers/interner.hpp"
+#include "containers/lists.hpp"
 #include "interrupt.hpp"
 #include "regular/components.hpp"
 #include "regular/dfa.hpp"

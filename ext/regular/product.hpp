@@ -159,11 +159,10 @@ class Chain {
 inline Dfa chain(const uint8_t* p, size_t n) {
     Dfa out;
     for (size_t k = 0; k < n; ++k) {
-        out.edges.push_back({p[k], p[k], int32_t(k) + 1});
-        out.indptr.push_back(int32_t(out.edges.size()));
+        out.add_row({{p[k], p[k], int32_t(k) + 1}});
         out.accept.push_back(0);
     }
-    out.indptr.push_back(int32_t(out.edges.size()));
+    out.add_row({});
     out.accept.push_back(1);
     return out;
 }

@@ -153,20 +153,14 @@ class Decoder {
     }
 };
 
-// How many of the tokens could be committed one after another; the decoder stays as it is.
-inline int64_t validate(const Decoder& from, const int32_t* tokens, int64_t n) {
-    const std::unique_ptr<Decoder> probe = from.fork();
-    int64_t k = 0;
-    while (k < n && !probe->finished() && probe->commit_token(tokens[k])) ++k;
-    return k;
-}
-
-// The same, and they are.
+// Commits tokens one after another, up to the first that is not allowed; how many were.
 inline int64_t commit_tokens(Decoder& to, const int32_t* tokens, int64_t n) {
     int64_t k = 0;
     while (k < n && !to.finished() && to.commit_token(tokens[k])) ++k;
     return k;
 }
+// How many could be; the decoder stays as it is.
+inline int64_t validate(const Decoder& from, const int32_t* tokens, int64_t n) { return commit_tokens(*from.fork(), tokens, n); }
 
 // How many tokens may be needed from after the next one on; kAnyTokens: no matter how many, or nothing says
 // how many a text needs.  BudgetTooSmall: it is.

@@ -2,7 +2,7 @@
 // one closure lex together and stay one configuration.
 //
 // Terminals that compete keep each other in watch sets (lexer.hpp). Tails are read by joint_tails.hpp from the tops
-// of all stacks, and cuts inside tails move the stacks as a commit does (fronts.hpp).
+// of all stacks, and cuts inside tails move the stacks as a commit does (scratch.hpp).
 //
 // Where terminals that match the same text are all taken, or end anywhere, one text is cut in very many ways. Those that
 // lead to the same stacks are one (gss.hpp); different stacks stay apart, because what could be taken on one of

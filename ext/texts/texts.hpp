@@ -49,7 +49,7 @@ class TextTable {
     int64_t n_given = 0;     // input positions
     std::shared_ptr<Vocabulary> vocab;  // its trie is walked beside the texts
     int64_t hub = 1024;
-    vector<int64_t> hub_at;          // hub places in the order of their keys
+    vector<std::pair<int64_t, int64_t>> hub_at;  // hub places: first text, depth
     vector<int64_t> hub_indptr{0};   // into hub_tokens
     vector<int32_t> hub_tokens;
 
@@ -60,33 +60,18 @@ class TextTable {
 
     // Sort and keep each string once. `in` has n_in + 1 offsets into `bytes`.
     void set_texts(const uint8_t* bytes, const int64_t* in, int64_t n_in) {
-        struct Keyed { uint64_t key; int64_t i; };
-        vector<Keyed> keyed(static_cast<size_t>(n_in));
-        auto size = [&](int64_t i) { return in[i + 1] - in[i]; };
-        for (int64_t i = 0; i < n_in; ++i) {
-            uint64_t key = 0;
-            const int64_t n = std::min<int64_t>(8, size(i));
-            for (int64_t j = 0; j < n; ++j) key |= uint64_t(bytes[in[i] + j]) << (56 - 8 * j);
-            keyed[i] = {key, i};
-        }
-        auto compare = [&](int64_t a, int64_t b) {
-            const int64_t la = size(a), lb = size(b);
-            const int c = std::memcmp(bytes + in[a], bytes + in[b], std::min(la, lb));
-            return c ? c : la < lb ? -1 : la > lb;
-        };
-        std::sort(keyed.begin(), keyed.end(), [&](const Keyed& a, const Keyed& b) {
-            if (a.key != b.key) return a.key < b.key;
-            const int c = compare(a.i, b.i);
-            return c ? c < 0 : a.i < b.i;
-        });
+        vector<std::pair<uint64_t, int64_t>> keyed;
+        const auto text = [&](int64_t i) { return bytes + in[i]; };
+        const auto size = [&](int64_t i) { return in[i + 1] - in[i]; };
+        sort_strings(n_in, text, size, std::less<int64_t>(), keyed);
         n_given = n_in;
         blob.clear();
         blob.reserve(in[n_in] - in[0]);
         offset.assign(1, 0);
         order.clear();
         for (size_t k = 0; k < keyed.size(); ++k) {
-            const int64_t i = keyed[k].i;
-            if (k && keyed[k - 1].key == keyed[k].key && compare(keyed[k - 1].i, i) == 0) continue;
+            const int64_t i = keyed[k].second, before = k ? keyed[k - 1].second : -1;
+            if (k && size(before) == size(i) && !std::memcmp(text(before), text(i), size(i))) continue;
             blob.insert(blob.end(), bytes + in[i], bytes + in[i + 1]);
             offset.push_back(int64_t(blob.size()));
             order.push_back(i);
@@ -121,8 +106,8 @@ class TextTable {
         hub_indptr.assign(1, 0);
         hub_tokens.clear();
         if (n() >= hub) build_hubs_below({0, n(), 0}, limit_tokens);
-        hub_index.reserve(hub_at.size() / 2);
-        for (size_t k = 0; 2 * k < hub_at.size(); ++k) hub_index.emplace(key(hub_at[2 * k], hub_at[2 * k + 1]), int64_t(k));
+        hub_index.reserve(hub_at.size());
+        for (size_t k = 0; k < hub_at.size(); ++k) hub_index.emplace(hub_at[k], int64_t(k));
     }
     int64_t n_hubs() const { return int64_t(hub_index.size()); }
 
@@ -172,12 +157,12 @@ class TextTable {
     // -1: none.  An interval may stand at several depths, when all its texts share bytes: the depth is in the key, too.
     int64_t find_hub(const Place& p) const {
         if (p.hi - p.lo < hub) return -1;
-        const auto found = hub_index.find(key(p.lo, p.depth));
+        const auto found = hub_index.find({p.lo, p.depth});
         return found == hub_index.end() ? -1 : found->second;
     }
     Place hub_place(size_t k) const {
         Place p{0, n(), 0};
-        step_bytes(p, text(hub_at[2 * k]), hub_at[2 * k + 1]);
+        step_bytes(p, text(hub_at[k].first), hub_at[k].second);
         return p;
     }
     // The text tokens that are allowed at a place, and the places after them, by a walk; at a hub as its list has them.
@@ -234,7 +219,6 @@ class TextTable {
         }
     };
     std::unordered_map<std::pair<int64_t, int64_t>, int64_t, KeyHash> hub_index;
-    static std::pair<int64_t, int64_t> key(int64_t lo, int64_t depth) { return {lo, depth}; }
 
     // The first string of lo .. hi whose byte at d is at least b.
     int64_t bound(int64_t lo, int64_t hi, int64_t d, int b) const {
@@ -297,8 +281,7 @@ class TextTable {
             const Place p = open.back();
             open.pop_back();
             each_token(p, [&](int32_t t, const Place&) { hub_tokens.push_back(t); });
-            hub_at.push_back(p.lo);
-            hub_at.push_back(p.depth);
+            hub_at.push_back({p.lo, p.depth});
             hub_indptr.push_back(int64_t(hub_tokens.size()));
             int64_t lo = p.lo + accepting(p);
             while (lo < p.hi) {

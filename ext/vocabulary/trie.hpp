@@ -20,8 +20,8 @@
 #include <numeric>
 #include <vector>
 
+#include "containers/lists.hpp"
 #include "containers/numbers.hpp"
-#include "containers/span_arena.hpp"
 
 namespace wfsa {
 
@@ -65,6 +65,25 @@ inline bool same_text(const Word& a, const Word& b) {
     return a.length == b.length && !std::memcmp(a.text, b.text, a.length);
 }
 
+// The numbers 0 .. n - 1 in the order of their strings: by the first eight bytes as one big-endian integer, then by the rest,
+// then as `before` says of equal ones.  Each with that integer.
+template <class Number, class Text, class Length, class Before>
+void sort_strings(size_t n, const Text& text, const Length& length, const Before& before, vector<std::pair<uint64_t, Number>>& out) {
+    out.resize(n);
+    for (size_t k = 0; k < n; ++k) {
+        uint64_t key = 0;
+        const int64_t n_bytes = std::min<int64_t>(8, length(Number(k)));
+        for (int64_t j = 0; j < n_bytes; ++j) key |= uint64_t(text(Number(k))[j]) << (56 - 8 * j);
+        out[k] = {key, Number(k)};
+    }
+    std::sort(out.begin(), out.end(), [&](const auto& a, const auto& b) {
+        if (a.first != b.first) return a.first < b.first;
+        const int64_t la = length(a.second), lb = length(b.second);
+        const int c = std::memcmp(text(a.second), text(b.second), std::min(la, lb));
+        return c ? c < 0 : la != lb ? la < lb : before(a.second, b.second);
+    });
+}
+
 // Distinct strings in order, each with the tokens that have it.
 class Slots {
   public:
@@ -103,23 +122,8 @@ class Slots {
     void fill(const vector<Word>& words) {
         // Of one thread, because most lists are short and filling them is mostly allocation.
         static thread_local vector<std::pair<uint64_t, int32_t>> keyed;
-        auto text = [&](int32_t i) { return words[i].text; };
-        auto length = [&](int32_t i) { return int64_t(words[i].length); };
-        // Sort by the first eight bytes as one big-endian integer, then by the rest, then by id.
-        keyed.resize(words.size());
-        for (size_t k = 0; k < words.size(); ++k) {
-            uint64_t key = 0;
-            int64_t n = std::min<int64_t>(8, length(int32_t(k)));
-            for (int64_t j = 0; j < n; ++j) key |= uint64_t(words[k].text[j]) << (56 - 8 * j);
-            keyed[k] = {key, int32_t(k)};
-        }
-        std::sort(keyed.begin(), keyed.end(), [&](const auto& a, const auto& b) {
-            if (a.first != b.first) return a.first < b.first;
-            int64_t la = length(a.second), lb = length(b.second);
-            int c = std::memcmp(text(a.second), text(b.second), std::min(la, lb));
-            if (c) return c < 0;
-            return la != lb ? la < lb : words[a.second].token < words[b.second].token;
-        });
+        sort_strings(words.size(), [&](int32_t i) { return words[i].text; }, [&](int32_t i) { return words[i].length; },
+                     [&](int32_t a, int32_t b) { return words[a].token < words[b].token; }, keyed);
         size_t n_slots = 0;
         for (size_t k = 0; k < keyed.size(); ++k)
             n_slots += !k || !same_text(words[keyed[k - 1].second], words[keyed[k].second]);

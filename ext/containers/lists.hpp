@@ -1,0 +1,116 @@
+// Many short lists, written once and kept until all of them go: few allocations, and they do not move.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "containers/fields.hpp"
+#include "containers/numbers.hpp"
+
+namespace wfsa {
+
+template <class T> struct Span {  // of an arena, or of a vector that stays
+    const T* data = nullptr;
+    int32_t n = 0;
+    Span() = default;
+    Span(const T* data_, int32_t n_) : data(data_), n(n_) {}
+    Span(const std::vector<T>& v) : data(v.data()), n(int32_t(v.size())) {}
+    size_t size() const { return size_t(n); }
+    bool empty() const { return !n; }
+    const T& operator[](size_t i) const { return data[i]; }
+    const T* begin() const { return data; }
+    const T* end() const { return data + n; }
+    bool operator==(const Span& o) const { return n == o.n && std::equal(begin(), end(), o.begin()); }
+    Span from(int32_t i) const { return {data + i, n - i}; }
+    std::vector<T> vector() const { return {begin(), end()}; }
+};
+typedef Span<int32_t> List;
+
+template <class T> class SpanArena {
+  public:
+    Span<T> keep(Span<T> list) {
+        if (list.empty()) return {};
+        if (list.size() > left_) grow(list.size());
+        std::copy(list.begin(), list.end(), at_);
+        const Span<T> out{at_, list.n};
+        at_ += list.size();
+        left_ -= list.size();
+        return out;
+    }
+    size_t heap_bytes() const { return sizeof(T) * size_ + sizeof(blocks_[0]) * blocks_.capacity(); }
+
+  private:
+    static constexpr size_t kFirst = 32, kMost = 1 << 14;  // elements in a block
+    std::vector<std::unique_ptr<T[]>> blocks_;
+    T* at_ = nullptr;
+    size_t left_ = 0, size_ = 0;
+
+    void grow(size_t n) {
+        const size_t size = std::max(n, std::min(kMost, std::max(kFirst, size_ / 4)));
+        blocks_.emplace_back(new T[size]);
+        at_ = blocks_.back().get();
+        left_ = size;
+        size_ += size;
+    }
+};
+typedef SpanArena<int32_t> ListArena;
+
+// Equal lists get equal numbers, from 0 on in the order in which they were first met.
+//
+// Lists lie one behind the other in an arena and do not move; the table is one array, at most half full. So a list
+// costs its numbers and a few bytes, and letting a million of them go costs nothing.
+
+class Interner {
+  public:
+    int32_t intern(List key) { return insert(key).first; }
+    // The number of a list, and whether it is new.
+    std::pair<int32_t, bool> insert(List key) {
+        if (2 * (lists_.size() + 1) > slots_.size()) grow();
+        const uint32_t hash = hash_of(key);
+        Slot& slot = slots_[at(key, hash)];
+        if (slot.id >= 0) return {slot.id, false};
+        slot = {hash, size()};
+        lists_.push_back(arena_.keep(key));
+        return {slot.id, true};
+    }
+    int32_t find(List key) const {  // -1: not met
+        return slots_.empty() ? -1 : slots_[at(key, hash_of(key))].id;
+    }
+    List operator[](int32_t id) const { return lists_[id]; }
+    int32_t size() const { return int32_t(lists_.size()); }
+    // Without what expansion needs numbers are forgotten, and lists that were read stay where they are.
+    template <class Self, class V> static void fields(Self& i, V& v) {
+        v.made(i.arena_);
+        v.expansion(i.lists_, i.slots_);
+    }
+
+  private:
+    struct Slot {
+        uint32_t hash = 0;
+        int32_t id = -1;  // -1: free
+    };
+    ListArena arena_;
+    vector<List> lists_;
+    vector<Slot> slots_;  // as many as a power of two
+
+    static uint32_t hash_of(List key) { return uint32_t(VectorHash()(key)); }
+    size_t at(List key, uint32_t hash) const {  // where it is, or where it goes
+        size_t k = hash & (slots_.size() - 1);
+        while (slots_[k].id >= 0 && !(slots_[k].hash == hash && lists_[slots_[k].id] == key))
+            k = (k + 1) & (slots_.size() - 1);
+        return k;
+    }
+    void grow() {
+        vector<Slot> old(slots_.empty() ? 8 : 2 * slots_.size());
+        old.swap(slots_);
+        for (const Slot& slot : old) {
+            if (slot.id < 0) continue;
+            size_t k = slot.hash & (slots_.size() - 1);
+            while (slots_[k].id >= 0) k = (k + 1) & (slots_.size() - 1);
+            slots_[k] = slot;
+        }
+    }
+};
+
+}  // namespace wfsa
