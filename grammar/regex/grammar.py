@@ -2,7 +2,7 @@
 
 A pattern whose automaton would be far larger than a terminal should be (``(ab){2,50000}c``) is taken apart into rules
 along its concatenations and repetitions instead; the language is the same, the text reads the same, and the parser
-counts in powers of two.  Ordinary patterns are one terminal, whatever their structure: then the lexer alone decides.
+counts in powers of four.  Ordinary patterns are one terminal, whatever their structure: then the lexer alone decides.
 """
 
 from __future__ import annotations
