@@ -1,8 +1,9 @@
 """Draws the plots of the site out of recorded results: ``python docs/make/site_plots.py``.  It measures nothing.
 
-Each plot is docs/images/NAME.svg, from one file of benches/results, which its caption in docs/figures.md names together
-with the machine and the commit; that page is written here, too, and excerpts of results in other pages (excerpts.py).
-The SVG says of which lines it was drawn (CRC-32 of the file), so that a test sees when it is older than they are.
+Each plot is docs/images/NAME.svg, drawn from one file of benches/results.  docs/comparison.md shows it between two
+comments, ``<!-- figure: NAME -->`` and ``<!-- end -->``; the script writes the picture, its source and its text there.
+It also writes the excerpts of results in all pages (excerpts.py).
+The SVG contains the CRC-32 of its lines, so that a test notices when the results are newer than the plot.
 Needs matplotlib (the extra `bench`).
 """
 
@@ -26,7 +27,7 @@ import excerpts  # noqa: E402 - a module beside this script
 from benches import plots  # noqa: E402
 from benches.markdown import RESULTS, number  # noqa: E402
 
-PAGE = ROOT / "docs" / "figures.md"
+PAGE = ROOT / "docs" / "comparison.md"
 IMAGES = ROOT / "docs" / "images"
 _CALLED = {
     "wfsa": "wfsa ahead", "wfsa-lazy": "wfsa lazy", "wfsa-background": "wfsa background", "llguidance": "llguidance",
@@ -39,6 +40,7 @@ _LOOK = {
 }  # fmt: skip
 
 Lines = list[dict[str, Any]]
+_FIGURE = re.compile(r"(<!-- figure: ([\w-]+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -64,14 +66,14 @@ class Plot:
 
 
 def main() -> None:
-    """Draw all of them, and write the page that shows them; the results are those of the repository."""
+    """Draws all plots and writes them, and the excerpts, into the pages."""
     for plot in PLOTS:
         lines = [json.loads(line) for line in plot.lines.read_text(encoding="utf-8").splitlines()]
         draw = partial(plot.draw, lines=lines)
         drawn = plots.svg(plot.picture, draw, {"Source": plot.mark()}, **plot.subplots)
         if drawn is None:
             raise SystemExit("plots: matplotlib is not installed: pip install '.[bench]'")
-    PAGE.write_text(page(), encoding="utf-8")
+    PAGE.write_text(written(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     for path in excerpts.pages():
         path.write_text(excerpts.written(path), encoding="utf-8")
 
@@ -79,17 +81,17 @@ def main() -> None:
 # --- the page --------------------------------------------------------------------------------------------------
 
 
-def page() -> str:
-    parts = [
-        "# Figures",
-        "<!-- written by `python docs/make/site_plots.py` -->",
-        "Every plot is drawn by `python docs/make/site_plots.py` from a file that a bench wrote, and nothing is "
-        "typed in by hand.\n"
-        "Smaller is better on every axis of time, and all of them are logarithmic.",
-    ]
-    for plot in PLOTS:
-        parts += [f"## {plot.title}", f"![{plot.title}](images/{plot.name}.svg)", caption(plot), plot.says]
-    return "\n\n".join(parts) + "\n"
+def written(page: str) -> str:
+    """The page with its figures written anew; a plot that the page does not show is an error."""
+    by_name = {plot.name: plot for plot in PLOTS}
+    assert {name for _, name in _FIGURE.findall(page)} == by_name.keys()
+
+    def figure(place: re.Match[str]) -> str:
+        plot = by_name[place[2]]
+        shown = f"![{plot.title}](images/{plot.name}.svg)"
+        return "\n\n".join((place[1].rstrip("\n"), shown, caption(plot), plot.says)) + "\n\n"
+
+    return _FIGURE.sub(figure, page)
 
 
 def caption(plot: Plot) -> str:
@@ -247,31 +249,30 @@ PLOTS = (
         "map",
         "schemas",
         "Compile time against tail, engine by engine",
-        "Left is a short compilation, low a short tail.\n"
-        "Each engine is a point over all schemas of the sample that it takes, which are not the same for all.\n"
-        "llguidance compiles soonest and has the longest tail; GLRMask and wfsa ahead have the shortest, and wfsa's "
-        "lazy mode lies between.\n"
-        "XGrammar was not in this run; it is in the plot of grammars below.",
+        "Left is a short compilation, low is a short tail. Both axes are logarithmic.\n"
+        "Each engine is a point over all schemas of the sample that it takes, which differ between engines.\n"
+        "llguidance compiles soonest and has the longest tail. GLRMask and wfsa ahead have the shortest tails; wfsa's "
+        "lazy mode is between them.\n"
+        "XGrammar was not in this run; the plot of grammars below contains it.",
         _map,
         {"figsize": (6.4, 4.2)},
     ),
     Plot(
         "schemas",
         "schemas",
-        "The same, schema by schema",
-        "A point is a schema: its compilation, and the slowest of all masks of its documents in the one pass that was "
-        "run, so that what else the machine did is in it.",
+        "Compile time against the slowest mask, schema by schema",
+        "A point is a schema: its compilation, and the slowest mask of its documents. The bench ran one pass, so the "
+        "slowest mask includes what else the machine did.",
         _schemas,
         {"figsize": (6.4, 5.0)},
     ),
     Plot(
         "grammars",
         "grammars",
-        "Grammars",
-        "Eight grammars, among them ambiguous ones (`sss`, `expr`), where an Earley parser and a parser without a "
-        "shared stack have to pay.\n"
-        "An engine is missing where it refuses the grammar; the page beside says why, and which texts were cut short "
-        "by the clock.",
+        "Compile time and mask tail of eight grammars",
+        "Eight grammars. `sss` and `expr` are ambiguous, which is expensive for an Earley parser and for a parser "
+        "without a shared stack.\n"
+        "An engine is missing where it refuses the grammar. The file says why, and which texts the clock cut short.",
         _grammars,
         {"figsize": (7.6, 4.4), "ncols": 2, "sharey": True},
     ),
@@ -279,9 +280,9 @@ PLOTS = (
         "along",
         "along",
         "Masks along a text, of all engines",
-        "One document, the longest of the sample that every engine takes, and each of its masks: the median over some "
-        "fresh processes by place, so that what is made on first use is in it, and other programs are not.\n"
-        "Beside each name stands what all masks of the document took together.",
+        "Each mask of one document, the longest of the sample that every engine takes. A value is the median over "
+        "fresh processes, so it includes what is computed on first use, and leaves out other programs.\n"
+        "Next to each name is the sum over all masks of the document.",
         _along,
         {"figsize": (7.6, 6.4), "nrows": 5, "sharex": True, "sharey": True},
     ),
@@ -289,22 +290,22 @@ PLOTS = (
         "since-compile",
         "since-compile",
         "Masks by the time since their schema was compiled",
-        "60 schemas (llguidance takes 50 of them), one sequence each, from the moment that the constraint is there.\n"
-        "What is expanded on first use (lazy, background) costs late masks early; within a second the background's "
-        "tail has come down to that of ahead.\n"
-        "No bench has recorded this of GLRMask and XGrammar, and the lines hold distributions by time, not each mask.",
+        "60 schemas (llguidance takes 50 of them), one sequence each, from the moment that the constraint exists.\n"
+        "Expansion on first use (lazy, background) makes early masks slow. Within a second, the tail in the background "
+        "is down to that of ahead.\n"
+        "No bench has recorded this for GLRMask and XGrammar.",
         _since_compile,
         {"figsize": (6.4, 4.6)},
     ),
     Plot(
         "items",
         "items-latency",
-        "Closed item sets: latency against size",
-        "Eight codes of 2,048; medians, with 10th to 90th percentile shaded; one thread of a CPU.\n"
-        "STATIC is the published layout and step in torch, as `benches/items` has it.\n"
-        "Uniform catalogues are what a sparse layout hopes for; in a skewed one (zipf) the widest node decides what "
-        "padded candidates cost.\n"
-        "At 1e8 items our candidates, and for zipf the step, missed their own targets, as the page beside says first.",
+        "A step over closed item sets: time against size",
+        "Eight codes of 2,048; medians, with the 10th to 90th percentile shaded; one thread of a CPU.\n"
+        "STATIC is the published layout and step, written anew in torch (`benches/items`).\n"
+        "A uniform catalogue suits every sparse layout. In a skewed one (zipf), the widest node decides what padded "
+        "candidates cost.\n"
+        "At 1e8 items our candidates, and for zipf the step, missed their own targets, as the file says first.",
         _items,
         {"figsize": (7.6, 4.6), "ncols": 2, "sharey": True},
     ),

@@ -11,14 +11,11 @@ from tests.house.docs_tools import tool
 quotes = tool("quotes")
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-_WRITTEN_BY_A_BENCH = {"figures.md"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_numbers_are_those_of_the_results(page: Path) -> None:
     """docs/make/quotes.py says how a number names its place in a file."""
-    if page.name in _WRITTEN_BY_A_BENCH:
-        pytest.skip("a page that `python docs/make/site_plots.py` writes; another test compares it")
     wrong = [
         f"{block.text[:60]!r}: {mistake}"
         for block in quotes.blocks(page.read_text(encoding="utf-8")) for mistake in quotes.mistakes(block)

@@ -1,8 +1,8 @@
 """Does the built package work by itself?  ``python tests/house/try_wheel.py FOLDER``, which `make wheel` calls.
 
 FOLDER holds one wheel and one sdist.  The wheel must be tagged manylinux, name every module and data file of the
-package once and nothing else, and, installed with its four dependencies in a fresh environment, run README's first
-example, the command, and an artifact's way through a file.  It must install with a small extra, as docs/installing.md
+package once and nothing else, and, installed with its four dependencies in a fresh environment, run README's
+decoding loop, the command, and an artifact's way through a file.  It must install with a small extra, as docs/installing.md
 says; the other extras are compared with pyproject.toml, since some bring gigabytes.  The sdist must hold each file
 once: ``wfsa/grammar`` is a symlink to ``grammar/`` in the work tree, and tools that follow it pack its files twice.
 """
@@ -54,7 +54,7 @@ def sample(_, mask):
 
 
 readme = pathlib.Path(sys.argv[1]).read_text(encoding="utf-8")
-code = re.search(r"^```python\n(.*?)^```", readme, re.MULTILINE | re.DOTALL).group(1)
+code = re.search(r"^## Your own loop\n+```python\n(.*?)^```", readme, re.MULTILINE | re.DOTALL).group(1)
 names = {
     "__name__": "readme", "tokenizer": Encoding(), "sample": sample,
     "model": types.SimpleNamespace(logits=lambda: None),
@@ -152,7 +152,7 @@ def main(folder: Path) -> None:
     check_wheel(wheel)
     check_extras(wheel)
     try_out(wheel)
-    print(f"{wheel.name}: README's first example runs in an environment of its own")
+    print(f"{wheel.name}: README's decoding loop runs in an environment of its own")
 
 
 if __name__ == "__main__":

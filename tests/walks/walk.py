@@ -1,6 +1,6 @@
 """Follows masks at random to the end of a text, and has another program judge what was written.
 
-Promises that are checked, of every constraint that compiles (docs/architecture.md):
+Promises that are checked, of every constraint that compiles (docs/engine.md):
 
 - No mask is empty, and a token in the mask can be committed.  A token outside the mask is refused, and changes nothing.
 - From every state the end can be reached: within ``min_tokens()`` tokens under a budget, and by ``closing()``.
