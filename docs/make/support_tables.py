@@ -1,7 +1,7 @@
-"""Writes the tables of schema-support.md: ``python docs/make/support_tables.py``.  A test holds the page to them.
+"""Writes the tables of schema-support.md and schema-scores.md: ``python docs/make/support_tables.py``.  A test compares them.
 
-What stands in a row is asked of the code: the drafts of the tables of keywords, the rest of the report of a sample
-schema, which has to compile.  The scores are those of tests/json_schema/suite_scores.json.
+A row is computed from the code: the drafts from the table of keywords, the rest from the report of a sample schema,
+which has to compile.  The scores are those of tests/json_schema/suite_scores.json.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from wfsa.grammar.json_schema.read.keyword_table import KEYWORDS  # noqa: E402
 from wfsa.grammar.json_schema.spelling.formats import NAMES, NARROWED  # noqa: E402
 from wfsa.grammar.json_schema.write import counted_items, objects  # noqa: E402
 
-PAGE = ROOT / "docs" / "schema-support.md"
 SCORES = ROOT / "tests" / "json_schema" / "suite_scores.json"
 DRAFTS = (4, 6, 7, 2019, 2020)
 
@@ -142,8 +141,8 @@ def format_table() -> str:
 
 def score_table() -> str:
     rows = [
-        "| draft | group | tests | right | as given | schema refused | valid refused | invalid accepted |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| draft and group | tests | right | as given | schema refused | valid refused | invalid accepted |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for draft, groups in json.loads(SCORES.read_text()).items():
         for group, n in groups.items():
@@ -151,7 +150,7 @@ def score_table() -> str:
                 f"{n['right']} ({100 * n['right'] / n['tests']:.1f} %)", n["right as given"], n["schema refused"],
                 n["valid refused"], n["invalid accepted"],
             ]  # fmt: skip
-            rows.append(f"| {draft.removeprefix('draft')} | {group} | {n['tests']} | {' | '.join(map(str, parts))} |")
+            rows.append(f"| {draft.removeprefix('draft')}, {group} | {n['tests']} | {' | '.join(map(str, parts))} |")
     return "\n".join(rows)
 
 
@@ -172,22 +171,25 @@ def limit_table() -> str:
     return "\n".join(rows)
 
 
-TABLES = {
-    "keywords": keyword_table, "formats": format_table, "scores": score_table, "limits": limit_table,
-    "rivals": rival_keywords.table,
-}  # fmt: skip
+DOCS = ROOT / "docs"
+PAGES = {
+    DOCS / "schema-support.md": {"keywords": keyword_table, "formats": format_table, "limits": limit_table},
+    DOCS / "schema-scores.md": {"scores": score_table, "rivals": rival_keywords.table},
+}
 
 
-def written(text: str) -> str:
+def written(page: Path) -> str:
     """The page with its tables written anew."""
-    for name, table in TABLES.items():
+    text = page.read_text(encoding="utf-8")
+    for name, table in PAGES[page].items():
         begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
         pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
-        assert len(pattern.findall(text)) == 1, f"{PAGE.name} has no place for the table {name!r}"
+        assert len(pattern.findall(text)) == 1, f"{page.name} has no place for the table {name!r}"
         before, after = pattern.split(text)
         text = f"{before}{begin}{table()}\n{end}{after}"
     return text
 
 
 if __name__ == "__main__":
-    PAGE.write_text(written(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    for page in PAGES:
+        page.write_text(written(page), encoding="utf-8")
