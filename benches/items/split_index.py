@@ -1,7 +1,7 @@
 """An index that one device cannot hold, split by first code over D of them: bytes a device, bytes and rounds a step.
 
-*On paper*: what the layout takes for 10^9 to 10^11 uniform items (the formula of docs/items-format.md, offsets of 4 bytes
-while a part has fewer than 2^31 slots), and what B x M beams exchange in a step, three ways:
+*On paper*: what the layout takes for 10^9 to 10^11 uniform items (the formula of docs/items-format.md, offsets of 4
+bytes while a part has fewer than 2^31 slots), and what B x M beams exchange in a step, three ways:
 
     gather   every device has all beams and their logits (a model in tensor parallel has them everywhere anyway). It
              expands the beams whose first code is its own, and sends its best M a request to all: score, parent, token.

@@ -41,7 +41,9 @@ from benches.markdown import RESULTS
 
 _NUMBER = re.compile(r"(?<![\w.^])\d+(?:,\d{3})*(?:\.\d+)?(?:e-?\d+)?(?![\w^])")
 _COMMENT = re.compile(r"<!-- quotes (?P<file>[\w-]+\.(?:jsonl|md))\n(?P<entries>.*?)-->", re.DOTALL)
-_WRITTEN = re.compile(r"<!-- (?:(?:excerpt|figure):.*?<!-- end|performance: begin.*?<!-- performance: end) -->", re.DOTALL)
+_WRITTEN = re.compile(
+    r"<!-- (?:(?:excerpt|figure):.*?<!-- end|performance: begin.*?<!-- performance: end) -->", re.DOTALL
+)
 _NAMES_A_FILE = re.compile(r"benches/results/[\w-]+\.(?:md|jsonl)")
 _LINK_OR_CODE = re.compile(r"\]\([^)]*\)|`[^`]*`|!\[[^\]]*\]")
 

@@ -1,7 +1,7 @@
-"""Writes the tables of schema-support.md and schema-scores.md: ``python docs/make/support_tables.py``.  A test compares them.
+"""Writes the tables of schema-support.md and schema-scores.md: ``python docs/make/support_tables.py``.
 
-A row is computed from the code: the drafts from the table of keywords, the rest from the report of a sample schema,
-which has to compile.  The scores are those of tests/json_schema/suite_scores.json.
+A test compares them.  A row is computed from the code: the drafts from the table of keywords, the rest from the report
+of a sample schema, which has to compile.  The scores are those of tests/json_schema/suite_scores.json.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def test_pins_of_both_environments_agree_where_nothing_holds_them_apart() -> Non
 
 
 def test_the_versions_that_integrations_are_run_with_are_the_pinned_ones() -> None:
-    """The column "run with" of docs/integrations-tested.md against the pins; what pip installs for a host is named there."""
+    """The column "run with" of docs/integrations-tested.md names the pinned versions of what pip installs."""
     page = (TESTS.parent / "docs" / "integrations-tested.md").read_text(encoding="utf-8")
     rows = [line.split("|") for line in page.splitlines() if line.startswith("| ") and line.count("|") == 5]
     run_with = " ".join(row[3] for row in rows)

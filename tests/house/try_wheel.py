@@ -2,9 +2,10 @@
 
 FOLDER holds one wheel and one sdist.  The wheel must be tagged manylinux, name every module and data file of the
 package once and nothing else, and, installed with its four dependencies in a fresh environment, run README's
-decoding loop, the command, and an artifact's way through a file.  It must install with a small extra, as docs/installing.md
-says; the other extras are compared with pyproject.toml, since some bring gigabytes.  The sdist must hold each file
-once: ``wfsa/grammar`` is a symlink to ``grammar/`` in the work tree, and tools that follow it pack its files twice.
+decoding loop, the command, and an artifact's way through a file.  It must install with a small extra, as
+docs/installing.md says; the other extras are compared with pyproject.toml, since some bring gigabytes.
+The sdist must hold each file once: ``wfsa/grammar`` is a symlink to ``grammar/`` in the work tree, and tools that
+follow it pack its files twice.
 """
 
 from __future__ import annotations

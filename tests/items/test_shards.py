@@ -326,7 +326,7 @@ MEGABYTE = 1 << 20
 
 
 def most_rows(n_levels: int, code_bytes: int) -> int:
-    """Rows that a new range has by a megabyte, as docs/items-shards.md says: six times codes, number and id, and 24 bytes."""
+    """Rows that a new range has by a megabyte (docs/items-shards.md): six times codes, number and id, and 24 bytes."""
     return MEGABYTE // (6 * (n_levels * code_bytes + 4 + 16) + 24)
 
 
