@@ -127,12 +127,14 @@ class _ArgumentLowering(Lowering):
                 ways.take(inside)
         for label, mask in as_json.items():
             some = [narrow for s in shapes if (narrow := narrowed(s, mask)) is not None]
-            document = self.json.union(some, path) if some else ways.why
+            if not some:
+                continue
+            document = self.json.union(some, path)
             if not isinstance(document, Empty):
                 parts = (*self.told(label, path), document, *out.symbols(SPACE, path), *end)
                 document = out.sequence(parts, "value", path)
             ways.take(document)
-        return ways.union(out, path)
+        return ways.union(out)
 
     def told(self, label: str, path: str) -> tuple[int, ...]:
         """Return what tells the type of a value."""
@@ -150,7 +152,7 @@ class _ArgumentLowering(Lowering):
                     parts.take(Empty(NO_VALUE, shape.path))
             elif shape.mask & kind:
                 parts.take(self.nested(shape, kind))
-        return parts.union(self.out, path)
+        return parts.union(self.out)
 
     def constant(self, value: Any, path: str) -> Shape:
         """Return the shape of one object or array."""

@@ -31,11 +31,12 @@ Symbol = int | Empty  # a terminal's number, a nonterminal's complement, or why 
 class Parts:
     """The symbols of a union under collection."""
 
-    __slots__ = ("symbols", "why")
+    __slots__ = ("path", "symbols", "why")
 
     def __init__(self, path: str) -> None:
+        self.path = path
         self.symbols: dict[int, None] = {}
-        self.why = Empty("no value has one of its types", path)  # or the last reason why a part is empty
+        self.why: Empty | None = None  # the last reason why a part is empty
 
     def take(self, symbol: Symbol) -> None:
         """Add a part, or note why it is empty."""
@@ -44,9 +45,11 @@ class Parts:
         else:
             self.symbols[symbol] = None
 
-    def union(self, out: Productions, path: str) -> Symbol:
+    def union(self, out: Productions) -> Symbol:
         """Return the symbol of the union."""
-        return out.union(tuple(self.symbols), path) if self.symbols else self.why
+        if self.symbols:
+            return out.union(tuple(self.symbols), self.path)
+        return self.why or Empty("no value has one of its types", self.path)
 
 
 class LoweringContext(ABC):

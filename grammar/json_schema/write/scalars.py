@@ -57,12 +57,12 @@ class Scalars(Parts):
     """Collects the scalars of a union of shapes, and with them the symbols of what is no single terminal."""
 
     __slots__ = (
-        "_all_spellings", "_bounded", "_context", "_counted", "_path", "_plain", "_spellings",
+        "_all_spellings", "_bounded", "_context", "_counted", "_plain", "_spellings",
     )  # fmt: skip
 
     def __init__(self, context: LoweringContext, path: str) -> None:
         super().__init__(path)
-        self._context, self._path = context, path
+        self._context = context
         self._all_spellings = context.document.options.spelling == "any"
         self._plain = 0  # types that are taken whole
         self._bounded: dict[Conditions, Shape] = {}  # sets of numbers and strings, and the shape each is from
@@ -82,7 +82,7 @@ class Scalars(Parts):
                 self._bounded[self._numbers(mask, conditions)] = shape
         if mask & STRING:
             widenings = self._context.document.widenings
-            if self._path in widenings.too_large:
+            if self.path in widenings.too_large:
                 shape = any_texts(widenings, shape)
             for part in _by_length(shape):
                 self._collect_strings(part)
@@ -134,8 +134,8 @@ class Scalars(Parts):
         """Return the symbol of all that has been collected: the terminal of the scalars, then the rest."""
         others = (*self.symbols, *self._counted_texts())
         scalar = self._terminal()
-        parts = others if scalar is None else (scalar, *others)
-        return self._context.out.union(tuple(dict.fromkeys(parts)), self._path) if parts else self.why
+        self.symbols = dict.fromkeys(others if scalar is None else (scalar, *others))
+        return self.union(self._context.out)
 
     def _numbers(self, mask: int, conditions: Conditions) -> Conditions:
         """Return the key of a set of numbers."""
@@ -186,7 +186,7 @@ class Scalars(Parts):
 
     def _terminal(self) -> int | None:
         """Return the one terminal of all scalars, or None if there are none."""
-        path, out, lexemes = self._path, self._context.out, self._context.lexemes
+        path, out, lexemes = self.path, self._context.out, self._context.lexemes
         mask, bounded, spellings = self._plain, self._bounded, tuple(self._spellings)
         if not bounded:
             if not spellings:
