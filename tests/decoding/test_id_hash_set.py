@@ -74,7 +74,7 @@ def test_sizes() -> None:
         ([[1, 2], [1, 3]], [3, 3], r"row 1 of ids is \[1, 3\]"),
         ([[-2, 2]], [3, 3], "row 0"),
         ([[-1, 2]], [3, 3], "row 0"),
-        ([[0] * 9], [65536] * 9, "takes 144 bits; 128 is the most"),
+        ([[0] * 9], [65536] * 9, "takes 144 bits, at most 128"),
     ],
 )
 def test_refused(ids: Any, sizes: Any, what: str) -> None:

@@ -45,9 +45,9 @@ def test_wfsa_does_not_import_torch() -> None:
         ({"max_new_tokens": 0}, "max_new_tokens must be"),
         ({"collect_every": 0}, "collect_every must be"),
         ({"early_stopping": "always"}, "early_stopping must be"),
-        ({"form": "trie"}, "form is 'tree' or 'two_part'"),
+        ({"form": "trie"}, "form must be 'tree' or 'two_part'"),
         ({"form": "two_part", "attention": "model"}, "needs attention='shared'"),
-        ({"prompts": []}, "there must be a prompt"),
+        ({"prompts": []}, "pass at least one prompt"),
         ({"prompts": [[5], []]}, "at least one token"),
         ({"prompts": [[5, 50]]}, r"outside range\(50\)"),
         ({"prompts": [[5, -1]]}, r"outside range\(50\)"),
@@ -55,9 +55,9 @@ def test_wfsa_does_not_import_torch() -> None:
         ({"prompts": torch.tensor([[5.0, 6.0]])}, "prompts must be"),
         ({"prompts": torch.tensor([[5, 6]]), "attention_mask": torch.tensor([[1, 0]])}, "padded on the left"),
         ({"prompts": torch.tensor([[5, 6]]), "attention_mask": torch.tensor([[1]])}, r"attention_mask is \[1, 1\]"),
-        ({"prompts": [[5]], "attention_mask": torch.tensor([[1]])}, "goes with a tensor"),
+        ({"prompts": [[5]], "attention_mask": torch.tensor([[1]])}, "needs prompts as a tensor"),
         ({"max_new_tokens": 126}, "129 positions; the model has 128"),
-        ({"eos_token_id": range(50)}, "nothing else may come"),
+        ({"eos_token_id": range(50)}, "leave too few tokens"),
         ({"constraint": "a+"}, "constraint must be a wfsa.Constraint"),
     ],
 )
@@ -104,7 +104,7 @@ def test_models_without_the_interface() -> None:
     windowed = transformers.MistralForCausalLM(
         transformers.MistralConfig(**small, intermediate_size=48, num_key_value_heads=2, sliding_window=4)
     )
-    with pytest.raises(DecodingError, match="needs full attention in all layers, and has DynamicSlidingWindowLayer"):
+    with pytest.raises(DecodingError, match="must have full attention, and it has DynamicSlidingWindowLayer"):
         _search(windowed.eval())
     t5 = transformers.T5ForConditionalGeneration(
         transformers.T5Config(vocab_size=50, d_model=32, d_kv=8, d_ff=48, num_layers=1, num_heads=4)

@@ -1,12 +1,12 @@
-"""Decoding methods over a constraint, on `torch` and `transformers` models.  Importing `wfsa` does not import this.
+"""Decoding methods over a constraint, on `torch` and `transformers` models.  `import wfsa` does not import them.
 
     DiscSampler          samples of the model conditioned on a set           disc.py
-    disc_law             their law, exactly, for a set that can be listed    disc_law.py
+    disc_law             the exact distribution of these samples             disc_law.py
     nezha_search         ids drafted by a head from one pass, and checked    nezha.py, nezha_training.py
     NezhaHead, MixedHead the published head, and a larger one                draft_head.py, nezha_head.py, mixed_head.py
-    IdHashSet            a set of ids, asked for a batch at once             id_hash_set.py
+    IdHashSet            a set of ids, tested for a whole batch at once      id_hash_set.py
     trie_beam_search     beam search whose beams share one KV sequence       trie_beam.py
-    TokenConstraint      what the methods ask of a grammar or an item set    token_constraint.py
+    TokenConstraint      the interface of a grammar or item set              token_constraint.py
 
 The searches and samplers take a :class:`wfsa.Constraint`, a :class:`wfsa.items.ItemIndex`, a
 :class:`wfsa.items.Catalogue` or one of its states, or any object that satisfies :class:`TokenConstraint`; NEZHA drafts

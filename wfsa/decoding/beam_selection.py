@@ -4,20 +4,20 @@ At each step there are ``b`` running beams for each of ``B`` requests and, after
 
 1. Candidates: the ``max(2, 1 + number of end tokens) · b`` best continuations by summed log-probability, so that ``b``
    of them are unfinished even if every beam could end in each of the ways it can.
-2. A candidate is over if its token ends the sequence, or if it is the last token there is room for.  Of those that are
-   over, the ones among the best ``b`` candidates become hypotheses, with the score ``sum / length ** length_penalty``;
-   the ``b`` best hypotheses are kept.
-3. The best ``b`` candidates that are not over run on.
-4. A request is closed when it has ``b`` hypotheses and, with ``early_stopping=True``, at once; with ``False``, when the
-   best running beam, scored as if it ended now, is no better than the worst hypothesis; with ``"never"``, the same,
-   scored with the length that helps it most (the longest, if ``length_penalty > 0``).  The beams of a closed request
-   are dead.
+2. A candidate is finished if its token ends the sequence, or if it reaches ``max_new_tokens``.  The finished ones among
+   the best ``b`` candidates become hypotheses, with the score ``sum / length ** length_penalty``; the ``b`` best
+   hypotheses are kept.
+3. The best ``b`` unfinished candidates become the running beams.
+4. A request closes when it has ``b`` hypotheses and ``early_stopping`` allows it: ``True`` at once; ``False`` when the
+   best running beam, scored as if it ended now, is not better than the worst hypothesis; ``"never"`` likewise, but with
+   the beam scored at its most favourable length (the longest, if ``length_penalty > 0``).  The beams of a closed
+   request are dead.
 
-These are the rules, and the arithmetic (float32 scores), of ``transformers``' ``generate(num_beams=b)``, version 5, so
-that the two can be compared number by number.  One thing differs.  ``generate`` fills beams that do not exist (when a
-constraint leaves fewer than ``b`` continuations) with copies and refused tokens at a score near -10⁹, which can end as
-hypotheses and then count for ``early_stopping=True``.  Here a beam that does not exist is dead: its score is -inf, it
-never becomes a hypothesis, and it never counts.
+The rules and the arithmetic (float32 scores) are those of ``generate(num_beams=b)`` in ``transformers`` 5, so the two
+can be compared number by number.  One rule differs.  When a constraint leaves fewer than ``b`` continuations,
+``generate`` fills the missing beams with copies and refused tokens at a score near -10⁹.  These can end as hypotheses
+and then count for ``early_stopping=True``.  Here a missing beam is dead: its score is -inf, it never becomes a
+hypothesis, and it never counts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ EarlyStopping = bool | Literal["never"]
 
 @dataclass(frozen=True, slots=True)
 class BeamRules:
-    """What a search is asked for.  ``eos_ids`` may be empty: then only ``max_new_tokens`` ends a sequence."""
+    """Parameters of a search.  ``eos_ids`` may be empty: then only ``max_new_tokens`` ends a sequence."""
 
     n_beams: int
     max_new_tokens: int
@@ -69,7 +69,7 @@ class BeamSelection:
         self._is_top = torch.arange(rules.n_candidates, device=device) < b
 
     def select(self, log_probs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """One step: float32[B, b, V] → (parents, tokens), both int64[B, b]: beam j runs on from ``parents[:, j]``.
+        """Takes one step: float32[B, b, V] → (parents, tokens), both int64[B, b]: beam j extends ``parents[:, j]``.
 
         The parent of a dead beam is -1, and its token is 0.
         """
@@ -84,17 +84,16 @@ class BeamSelection:
         if self.n_steps == rules.max_new_tokens:
             ends = torch.ones_like(ends)
 
-        # What is over joins the hypotheses; a dead candidate has -inf and stays where it is, below everything.
-        over = candidate_sums / self.n_steps**rules.length_penalty
-        over = over.masked_fill(~(ends & self._is_top & self._open), -torch.inf)
-        self.scores, best = torch.topk(torch.cat([self.scores, over], 1), rules.n_beams, dim=1)
+        # Finished candidates join the hypotheses; a dead candidate has -inf and sorts below everything.
+        finished = candidate_sums / self.n_steps**rules.length_penalty
+        finished = finished.masked_fill(~(ends & self._is_top & self._open), -torch.inf)
+        self.scores, best = torch.topk(torch.cat([self.scores, finished], 1), rules.n_beams, dim=1)
         missing = torch.isneginf(self.scores)
         hypotheses = _rows(torch.cat([self.hypotheses, texts], 1), best)
         self.hypotheses = hypotheses.masked_fill(missing[:, :, None], rules.pad_id)
         lengths = torch.cat([self.lengths, torch.full_like(tokens, self.n_steps)], 1).gather(1, best)
         self.lengths = lengths.masked_fill(missing, 0)
 
-        # What is not over runs on.
         unfinished = candidate_sums.masked_fill(ends, -torch.inf)
         self.running_scores, chosen = torch.topk(unfinished, rules.n_beams, dim=1)
         self.running = _rows(texts, chosen)
@@ -104,7 +103,7 @@ class BeamSelection:
         return parents.gather(1, chosen).masked_fill(dead, -1), tokens.gather(1, chosen).masked_fill(dead, 0)
 
     def is_done(self) -> bool:
-        """No request can change any more.  Waits for the device."""
+        """Whether no request can change any more.  Waits for the device."""
         return self.n_steps == self.rules.max_new_tokens or not bool(self._open.any())
 
     def _can_improve(self) -> torch.Tensor:
@@ -119,5 +118,5 @@ class BeamSelection:
 
 
 def _rows(beams: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
-    """``beams[i, index[i, j]]`` for all i, j: [B, b, T] and int64[B, c] → [B, c, T]."""
+    """Selects ``beams[i, index[i, j]]`` for all i, j: [B, b, T] and int64[B, c] → [B, c, T]."""
     return beams.gather(1, index[:, :, None].expand(-1, -1, beams.shape[2]))

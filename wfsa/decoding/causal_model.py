@@ -1,15 +1,15 @@
-"""What a `transformers` model must be like to have its KV sequence shared, checked before anything is computed.
+"""A `transformers` model whose KV sequence can be shared: the requirements, checked before anything is computed.
 
-The search gives a model explicit positions (``position_ids``), an attention mask for each query (4-D), and a cache of
-its own (`model_cache.py` knows under which name).  A model fits if these three decide the result:
+The search gives a model explicit positions (``position_ids``), a 4-D attention mask with a row for each query, and a
+cache of its own (`model_cache.py` has the argument's name).  A model fits if these three decide the result:
 
 - positions come in through ``position_ids`` (rotary or learned), not from the shape of the mask (ALiBi) or the cache;
-- every layer attends to everything (a sliding window counts columns, and columns are no longer positions), and keeps
-  nothing but keys and values (no recurrent state);
+- every layer attends to everything (a sliding window counts columns, and columns are no longer positions), and stores
+  only keys and values (no recurrent state);
 - attention is computed by a function that takes a 4-D mask: ``eager`` or ``sdpa``.
 
-What cannot be seen from the outside is not guessed: :func:`check_tree` feeds a model two branches at once and one
-after the other, and compares the logits.
+A model can ignore masks or positions without showing it in its configuration.  So :func:`check_tree` feeds a model two
+branches at once and one after the other, and compares the logits.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _NEEDED = ("position_ids", "attention_mask")
 
 
 class CausalModel:
-    """A model that passed the checks, and how to call it.  ``n_layers``, ``n_tokens`` (width of its logits)."""
+    """A model that passed the checks, with its calls.  ``n_layers``, ``n_tokens`` (width of its logits)."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
-        self._checked(model)
+        self._check(model)
         self.n_layers = len(DynamicCache(config=model.config).layers)
         self.n_tokens = int(model.get_output_embeddings().weight.shape[0])
         self.device = model.get_input_embeddings().weight.device
@@ -47,7 +47,7 @@ class CausalModel:
     def attention(self) -> str:
         return str(self.model.config._attn_implementation)
 
-    def _checked(self, model: Any) -> None:
+    def _check(self, model: Any) -> None:
         name = type(model).__name__
         if not isinstance(model, PreTrainedModel):
             raise DecodingError(f"model must be a transformers PreTrainedModel, not {name}")
@@ -60,16 +60,16 @@ class CausalModel:
         else:
             self._cache_name = name_of_cache
         if missing or config.is_encoder_decoder or model.get_output_embeddings() is None:
-            why = f"its forward has no {', '.join(missing)}" if missing else "it is no decoder-only language model"
+            why = f"its forward has no {', '.join(missing)}" if missing else "it is not a decoder-only language model"
             raise DecodingError(f"{name} cannot share one KV sequence: {why}")
         if getattr(config, "alibi", False):
             raise DecodingError(f"{name} cannot share one KV sequence: it takes positions from the mask (ALiBi)")
         layers = DynamicCache(config=config).layers
         other = sorted({type(layer).__name__ for layer in layers if type(layer) is not DynamicLayer})
         if other or not layers:
-            what = ", ".join(other) or "none"
+            kinds = ", ".join(other) or "none"
             raise DecodingError(
-                f"{name} cannot share one KV sequence: it needs full attention in all layers, and has {what}"
+                f"{name} cannot share one KV sequence: all layers must have full attention, and it has {kinds}"
             )
         if self.attention not in ("eager", "sdpa", NAME):
             raise DecodingError(
@@ -80,12 +80,11 @@ class CausalModel:
             raise DecodingError(f"{name} is in training mode, with dropout; call model.eval() first")
 
     def prefill(self, ids: torch.Tensor, mask: torch.Tensor, cache: Any) -> torch.Tensor:
-        """Left-padded prompts int64[B, P], mask int64[B, P] → logits [B, V] after the last token."""
+        """Runs left-padded prompts int64[B, P] with mask int64[B, P]; returns logits [B, V] after the last token."""
         positions = (mask.cumsum(1) - 1).clamp(min=0)
         if self.attention == "eager" and not bool(mask.all()):
-            # A query in the padding sees nothing, and an eager softmax over nothing is NaN in float64 (the mask's
-            # smallest float64 is -inf in the float32 of the softmax), which 0 · NaN carries everywhere.
-            # So it sees itself.
+            # Every query in the padding sees itself.  Otherwise it sees nothing, and an eager softmax over nothing is
+            # NaN in float64 (the mask's smallest float64 is -inf in the float32 of the softmax), which spreads.
             n = mask.shape[1]
             ones = torch.ones((n, n), dtype=torch.bool, device=mask.device)
             mask = self._additive((ones.tril() & mask.bool()[:, None, :] | ones.triu().tril())[:, None])
@@ -97,7 +96,7 @@ class CausalModel:
         return logits
 
     def step(self, tokens: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor, cache: Any) -> torch.Tensor:
-        """Tokens and positions int64[B, b], mask bool[B, 1, b or 1, columns] → logits [B, b, V]."""
+        """Runs tokens, positions int64[B, b], mask bool[B, 1, b or 1, columns]; returns logits [B, b, V]."""
         if self.attention == "eager":  # eager adds its mask
             mask = self._additive(mask)
         output = self.model(
@@ -111,7 +110,7 @@ class CausalModel:
 
     @contextmanager
     def shared_attention(self, on: bool) -> Iterator[None]:
-        """The function of shared_attention.py inside the block; the model's own setting comes back after it."""
+        """Uses the function of shared_attention.py inside the block, and restores the model's setting after it."""
         before = self.attention
         if not on or before == NAME:
             yield
@@ -129,11 +128,11 @@ class CausalModel:
 
 
 def check_tree(model: Any, *, tolerance: float = 1e-3) -> float:
-    """Largest difference of logits between two branches fed as a tree and each fed in a line; raises if > `tolerance`.
+    """Returns the largest difference of logits between two branches fed as a tree and each fed as a sequence.
 
-    For a model of a family that is not among those tested: it costs four tiny forward passes.  Differences within the
-    rounding of the model's dtype are expected; a mask or position that is ignored shows as a difference of the size of
-    the logits.
+    For a model of a family that is not among the tested ones; costs four tiny forward passes.  Differences within the
+    rounding of the model's dtype are expected.  A model that ignores masks or positions differs by about the size of
+    the logits.  Raises :class:`DecodingError` above `tolerance`.
     """
     causal = CausalModel(model)
     n, device = causal.n_tokens, causal.device

@@ -1,8 +1,8 @@
-"""What is known of a constrained set's mass under a model, prefix by prefix; grows with every draw.
+"""Bounds on a constrained set's mass under a model, prefix by prefix, which every draw tightens.
 
-**Problem.**  A mask is myopic: it allows a token after which the model wants to go where the set does not.  How much of
-the model's mass below a prefix is *dead* is seen only when the prefix is visited; then it can be remembered, so that
-later draws avoid the prefix by just as much.
+**Problem.**  A mask is myopic: it allows a token after which most of the model's mass may be outside the set.  How much
+of the mass below a prefix is *dead* shows only when the prefix is visited.  Remembering the dead mass lets later draws
+avoid the prefix by exactly that much.
 
 **Form.**  A trie of visited prefixes.  Each node ``v`` has a ``value``, an upper bound on the mass below it::
 
@@ -12,7 +12,8 @@ later draws avoid the prefix by just as much.
              = Σ p(c | v) · value(c)  over visited children c
                + P(allowed | v) - Σ p(c | v)                        the allowed rest, as if nothing of it were dead
 
-The root's value bounds the set's mass from above; the summed probability of the complete sequences seen, from below.
+The root's value is an upper bound on the set's mass.  The summed probability of the complete sequences seen is a lower
+bound.
 
 **Invariants.**  Values never rise.  They change only in :meth:`DeadMass.settle`, between batches, so that the draws of
 one batch all come from the same proposal.  Probabilities are float64.
@@ -30,7 +31,7 @@ from collections.abc import Iterable
 class Prefix:
     """A visited prefix.  ``children``: token → (p(token | prefix), its node); ``n_allowed`` is -1 until visited.
 
-    ``end``: None, "complete", "dead" (nothing of the set below) or "taken" (a sample that may not come again).
+    ``end``: None, "complete", "dead" (no sequence of the set below) or "taken" (a sample that must not come again).
     """
 
     __slots__ = ("alive", "children", "depth", "end", "n_allowed", "parent", "value")
@@ -45,18 +46,18 @@ class Prefix:
         self.children: dict[int, tuple[float, Prefix]] = {}
 
     def visit(self, alive: float, n_allowed: int) -> None:
-        """The model was asked here: ``alive`` is P(allowed | prefix).  The first answer stays."""
+        """Records the model's ``alive`` = P(allowed | prefix) at the first visit; later visits change nothing."""
         if self.n_allowed < 0:
             self.alive, self.n_allowed = alive, n_allowed
 
     def child(self, token: int, probability: float) -> Prefix:
-        known = self.children.get(token)
-        if known is None:
-            known = self.children[token] = (probability, Prefix(self))
-        return known[1]
+        edge = self.children.get(token)
+        if edge is None:
+            edge = self.children[token] = (probability, Prefix(self))
+        return edge[1]
 
     def bound(self) -> float:
-        """The value by its definition, from the children's values."""
+        """Computes the value by its definition, from the children's values."""
         if self.end is not None:
             return 1.0 if self.end == "complete" else 0.0
         if self.n_allowed < 0:
@@ -67,8 +68,10 @@ class Prefix:
 
 
 class DeadMass:
-    """The trie of one model, prompt and constraint.  ``found``: summed probability of the complete sequences seen;
-    ``taken``: of those taken out."""
+    """The trie of one model, prompt and constraint.
+
+    ``found``: summed probability of the complete sequences seen; ``taken``: summed probability of those removed.
+    """
 
     def __init__(self) -> None:
         self.root = Prefix(None)
@@ -81,13 +84,13 @@ class DeadMass:
             self.found += probability
 
     def take(self, prefix: Prefix, probability: float) -> None:
-        """`prefix`, a complete sequence, is out of the set from now on."""
+        """Removes `prefix`, a complete sequence, from the set."""
         prefix.end = "taken"
         self.taken += probability
         self.settle([prefix])
 
     def settle(self, touched: Iterable[Prefix]) -> None:
-        """Bring the values of `touched` nodes and of all above them up to date, the deepest first."""
+        """Updates the values of the `touched` nodes and of their ancestors, the deepest first."""
         nodes: dict[int, Prefix] = {}
         for prefix in touched:
             node: Prefix | None = prefix
@@ -99,5 +102,5 @@ class DeadMass:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """(low, high): the mass of the whole set, what was taken included, is between them, up to rounding."""
+        """(low, high): bounds on the mass of the whole set, removed sequences included, up to rounding."""
         return min(self.found, 1.0), min(max(self.root.value + self.taken, self.found), 1.0)

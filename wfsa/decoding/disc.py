@@ -1,7 +1,7 @@
 """DISC: samples distributed as the model conditioned on a set, not as the model masked step by step.
 
-**Problem.**  Sampling under a mask renormalises at every step, so a token that leads to a nearly forbidden place is
-taken as often as if the place were free.  The sequence ``y`` comes with the probability ``g(y) = m(y) / x(y)`` instead
+**Problem.**  Sampling under a mask renormalises at every step, so a token that leads to a nearly forbidden prefix is
+taken as often as if the prefix were free.  The sequence ``y`` comes with the probability ``g(y) = m(y) / x(y)`` instead
 of ``m(y) / Z``, where ``m`` is the model, ``x(y) = ∏ P(allowed at step t)`` and ``Z = Σ m(y)`` is the set's mass.
 
 **In → out.**  A model, a prompt, a constraint → samples, each with its weight and number of draws; an estimate of Z.
@@ -11,20 +11,20 @@ of ``m(y) / Z``, where ``m`` is the model, ``x(y) = ∏ P(allowed at step t)`` a
     repeat at most K times:  draw y under the mask, u uniform;  accept y when x(y) > u          exact, from m / Z
     else:                    draw K afresh;  take one with probability proportional to x        nearly
 
-The tries of a sample are the rows of one batch, in order, with their ``u`` drawn beforehand.  ``x`` only falls on the
-way, so a row stops as soon as it is no larger than ``u`` (*early stop*), and rows after an accepted one are not needed.
+The tries of a sample are the rows of one batch, in order, with their ``u`` drawn beforehand.  ``x`` only falls from
+step to step, so a row stops as soon as ``x ≤ u`` (*early stop*), and rows after an accepted one are not needed.
 With ``n_draws=None`` batches go on until a row is accepted: exact rejection.
 
-Masks are the exact ones.  A mask cut to the best M tokens would make ``x`` the mass of something else.
+Masks must be exact.  A mask cut to the best M tokens would make ``x`` the mass of another set.
 
 **Dead mass is remembered** (dead_mass.py).  A draw under the values of the trie takes token ``c`` in proportion to
 ``p(c) · value(c)``; its weight is ``V · ∏ (Σ p · value at v) / value(v)``, V the root's value, and it is accepted when
-weight > V · u.  A place known to be half dead is visited half as often, and costs no rejection.  Every accepted draw is
-still from ``m / Z`` exactly: accepting ``y`` has the probability m(y) / V whatever the trie has learnt, and the chance
+weight > V · u.  A prefix known to be half dead is visited half as often, and costs no rejection.  Every accepted draw
+is still from ``m / Z`` exactly: accepting ``y`` has the probability m(y) / V whatever the trie contains, and the chance
 of a rejection falls from 1 - Z to 1 - Z / V.
 
 **Without replacement.**  An item that was taken gets the value 0: the next sample is from the model conditioned on the
-rest of the set.  In this order k items are a sample without replacement (Plackett-Luce), a random top-k set.
+rest of the set.  k items drawn in this way are a sample without replacement (Plackett-Luce), a random top-k set.
 
 **Cost.**  A sample takes ``(1 - r^K) / Z + K r^K`` draws, r = 1 - Z (less with memory); disc_law.py computes the law of
 the output for sets that can be listed.
@@ -53,8 +53,8 @@ from wfsa.errors import DecodingError
 class DiscSample:
     """One sample.  ``ids``: its tokens, the end token included.
 
-    ``weight``: its importance weight x (mean over draws = mass of the set, or of what is left of it).
-    ``n_draws``: draws it took.  ``accepted``: False if it was resampled after K rejections.
+    ``weight``: its importance weight x (the mean over draws is the mass of the set without the sequences removed).
+    ``n_draws``: draws that the sample took.  ``accepted``: False if it was resampled after K rejections.
     ``log_probability``: log m(y), natural, under the model at the sampler's temperature.
     """
 
@@ -67,13 +67,13 @@ class DiscSample:
 
 @dataclass(frozen=True, slots=True)
 class DiscResult:
-    """Samples, and what the draws say of the set's mass Z = P(the model writes a sequence of the set).
+    """Samples, and estimates of the set's mass Z = P(the model writes a sequence of the set).
 
-    ``mass``: the mean over all tries of their weight, or, where a row was stopped, of 1 if accepted and 0 if not;
+    ``mass``: the mean over all tries of their weight, or, with early stop, of 1 if accepted and 0 if not.  The mean is
     unbiased with ``early_stop=False`` where one batch of tries was enough (as with one sample and a number of draws).
-    Early stop drops rows after an accepted one, which favours accepted ones: then it is too high rather than too low.
-    ``mass_bounds``: Z lies between; (0, 1) without memory.
-    ``n_steps``: rows of model steps after the prompt, what the call has cost.
+    Early stop drops rows after an accepted one, which favours accepted ones: the mean is then biased upwards.
+    ``mass_bounds``: lower and upper bound on Z; (0, 1) without memory.
+    ``n_steps``: the cost of the call, in rows of model steps after the prompt.
     """
 
     samples: tuple[DiscSample, ...]
@@ -87,9 +87,9 @@ class DiscSampler:
     """Samples from `model` after `prompt`, conditioned on `constraint`; keeps the prompt's cache and the dead mass.
 
     ``prompt``: token ids.  ``constraint``: a :class:`wfsa.Constraint`, an :class:`wfsa.items.ItemIndex` or a
-    :class:`TokenConstraint`.  ``n_draws``: K, or None for exact rejection.  ``max_new_tokens``: the set is that of
-    sequences up to this length; needed unless the constraint is an ItemIndex.  ``batch_size``: rows of one batch (K, or
-    16 for None).  ``max_draws``: a sample that takes more is an error (exact rejection only).
+    :class:`TokenConstraint`.  ``n_draws``: K, or None for exact rejection.  ``max_new_tokens``: the longest sequences
+    of the set; required unless the constraint is an ItemIndex.  ``batch_size``: rows of one batch (by default K, or 16
+    if K is None).  ``max_draws``: the most draws of one sample under exact rejection.
     ``temperature`` divides the logits: it is part of the model.
 
     Raises :class:`DecodingError` for arguments that cannot be served.
@@ -132,14 +132,14 @@ class DiscSampler:
         self.dead_mass = DeadMass() if memory else None
 
     def sample(self, n_samples: int = 1, *, replacement: bool = True) -> DiscResult:
-        """`n_samples` samples.  ``replacement=False``: what is returned is out of the set from then on, for good.
+        """Draws `n_samples` samples.  ``replacement=False`` removes each returned sequence from the set for good.
 
         Raises :class:`DecodingError` when the set has no more sequences, when exact rejection takes more than
         ``max_draws``, and when none of K draws ended within ``max_new_tokens``.
         """
         check_count("n_samples", n_samples)
         if not replacement and self.dead_mass is None:
-            raise DecodingError("sampling without replacement needs memory=True: what was taken is remembered there")
+            raise DecodingError("sampling without replacement needs memory=True, to remember the returned sequences")
         n_sequences = self._constraint.n_sequences
         if not replacement and n_sequences is not None and n_samples > n_sequences:
             raise DecodingError(f"{n_samples} samples without replacement of a set of {n_sequences} sequences")
@@ -196,7 +196,7 @@ class DiscSampler:
         return torch.device("cpu") if self._generator is None else self._generator.device
 
     def _draw(self, n: int, *, with_thresholds: bool, wanted: int) -> _Batch:
-        """n draws as one batch, from one proposal; with thresholds, tries: ``u`` drawn beforehand."""
+        """Makes n draws as one batch, from one proposal; `with_thresholds`, each has a ``u`` drawn beforehand."""
         memory, constraint = self.dead_mass, self._constraint
         if memory is not None and memory.root.value <= 0:
             raise DecodingError(f"the set has no more sequences (of up to {self.max_new_tokens} tokens)")
@@ -243,7 +243,7 @@ class DiscSampler:
             if depth + 1 < self.max_new_tokens:
                 n_steps += len(going)
                 session.step(keep, tokens[going])
-        # All of them, also those that were quick: to keep only the quick ones would favour short sequences.
+        # By row, not by time: keeping the rows that were accepted first would favour short sequences.
         for draw in draws[self._cut(draws, wanted) :]:
             draw.status = "dropped"
         if memory is not None:
@@ -257,12 +257,12 @@ class DiscSampler:
         return probabilities
 
     def _undecided(self, draws: list[_Draw], active: list[int], wanted: int) -> list[int]:
-        """Rows of the batch that go on: undecided, and not after as many accepted ones as are wanted."""
+        """Rows of the batch that go on: undecided, and before the cut."""
         end = self._cut(draws, wanted)
         return [row for row, i in enumerate(active) if draws[i].status == "going" and i < end]
 
     def _cut(self, draws: list[_Draw], wanted: int) -> int:
-        """Rows from here on are not needed: as many as are wanted have been accepted before."""
+        """The number of leading rows that are needed: with early stop, up to the accepted row number `wanted`."""
         accepted = [i for i, draw in enumerate(draws) if draw.status == "accepted" and not draw.is_taken()]
         return accepted[wanted - 1] + 1 if self.early_stop and len(accepted) >= wanted else len(draws)
 
@@ -313,7 +313,7 @@ class _Draw:
             self.prefix = self.prefix.child(token, probability)
 
     def fail(self) -> None:
-        """Nothing of the set is below: a dead end, or the longest length."""
+        """Rejects the draw: no sequence of the set continues it (a dead end, or the longest length)."""
         self.status = "rejected"
         if self.prefix is not None:
             self.prefix.end = "dead"
@@ -330,17 +330,17 @@ class _Draw:
 
 
 def _step(draw: _Draw, proposal: torch.Tensor, alive: float, n_allowed: int) -> None:
-    """Let a draw take the step whose proposal is float64[V], where it is thinned in place by what is known to be dead.
+    """Multiplies the proposal, float64[V], in place by the values of the visited children, and steps the draw.
 
     alive: the sum of the proposal before; n_allowed: the number of tokens that are allowed.
     """
     if draw.prefix is None:
         draw.step(alive)
         return
-    known = {t: c.value for t, (_, c) in draw.prefix.children.items() if c.value != 1.0}
-    if known:
-        at = torch.tensor(list(known), device=proposal.device)
-        proposal[at] *= torch.tensor(list(known.values()), device=at.device, dtype=torch.float64)
+    values = {t: c.value for t, (_, c) in draw.prefix.children.items() if c.value != 1.0}
+    if values:
+        children = torch.tensor(list(values), device=proposal.device)
+        proposal[children] *= torch.tensor(list(values.values()), device=children.device, dtype=torch.float64)
     expected = draw.prefix.value
     draw.prefix.visit(alive, n_allowed)
     draw.step(float(proposal.sum()) / expected if expected > 0 else 0.0)
@@ -362,7 +362,7 @@ def disc_sample(
     replacement: bool = True,
     **options: Any,
 ) -> DiscResult:
-    """Samples of the model conditioned on the constraint, in one call; see :class:`DiscSampler` for the options."""
+    """Samples the model conditioned on the constraint, in one call; see :class:`DiscSampler` for the options."""
     sampler = DiscSampler(model, prompt, constraint=constraint, n_draws=n_draws, **options)
     return sampler.sample(n_samples, replacement=replacement)
 
@@ -373,7 +373,7 @@ def check_count(name: str, count: object) -> None:
 
 
 def check_set(constraint: TokenConstraint, n_tokens: int) -> None:
-    """The constraint is for logits of this width, and not known to be empty."""
+    """Raises :class:`DecodingError` unless the constraint is for logits of this width and not known to be empty."""
     if constraint.n_tokens != n_tokens:
         raise DecodingError(
             f"the constraint is for {constraint.n_tokens} tokens, the model's logits have {n_tokens}; "

@@ -1,4 +1,4 @@
-"""The law of DISC's output, exactly, for a set small enough to list: what a number of draws K buys.
+"""The exact law of DISC's output, for a set small enough to list: how close K draws come to the truth.
 
 Let ``g(y)`` be the masked proposal and ``x(y)`` its weight, so that the model's probability is ``m = g · x``, the set's
 mass ``Z = Σ g x``, the truth ``p = g x / Z``, and ``r = 1 - Z`` the chance of a rejection.  A try accepts with the
@@ -16,13 +16,13 @@ The expectation over K - 1 draws is one integral, because 1 / a = ∫ exp(-t a) 
 
 Derived here, for the DISC of Ye et al. (arXiv 2504.09135).
 
-**The published bound**, of their Theorem 3.1 (AISTATS 2025), knows the mass only, where the other knows the weights'
-variance.  By KL(p ‖ s_K) ≤ √(r / (K Z)) + r / (2 K Z) and the same mixture::
+**The published bound**, of their Theorem 3.1 (AISTATS 2025), uses only the mass, where the one above uses the variance
+of the weights.  By KL(p ‖ s_K) ≤ √(r / (K Z)) + r / (2 K Z) and the same mixture::
 
     KL(p ‖ q_K)  ≤  r^K (√(r / (K Z)) + r / (2 K Z))        draws ≤ (1 + e) / Z
 
 **Draws.**  A sample takes (1 - r^K) / Z + K r^K of them.  K r^K is largest at K = 1 / ln(1/r), with 1 / (e ln(1/r)),
-and ln(1/r) ≥ 1 - r = Z.  So that is at most (1 + 1/e) / Z, a third of the published bound.
+and ln(1/r) ≥ 1 - r = Z.  So a sample takes at most (1 + 1/e) / Z draws, a third of the published bound.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _STEP = 0.05  # of log t: the integrand is smooth in it, so that equal steps con
 
 @dataclass(frozen=True)
 class DiscLaw:
-    """``sequences``: the set; ``proposal`` g and ``weight`` x, float64[n], both for plain draws under the mask."""
+    """The set as ``sequences``; ``proposal`` g and ``weight`` x, float64[n], both for plain draws under the mask."""
 
     sequences: tuple[tuple[int, ...], ...]
     proposal: Floats
@@ -56,21 +56,21 @@ class DiscLaw:
 
     @cached_property
     def mass(self) -> float:
-        """Z."""
+        """The set's mass Z."""
         return float(self.proposal @ self.weight)
 
     @property
     def rejection(self) -> float:
-        """r = 1 - Z; not below 0, as Z may be rounded to more than 1."""
+        """The chance of a rejection r = 1 - Z, clamped at 0 because Z may be rounded to more than 1."""
         return max(0.0, 1 - self.mass)
 
     @cached_property
     def truth(self) -> Floats:
-        """p: the model conditioned on the set."""
+        """The model conditioned on the set, p."""
         return self.proposal * self.weight / self.mass
 
     def resampled(self, n_draws: int) -> Floats:
-        """s_K: the law of importance resampling among K draws."""
+        """Returns s_K, the law of importance resampling among K draws."""
         if n_draws < 1:
             raise DecodingError(f"n_draws must be at least 1, not {n_draws}")
         if n_draws == 1:
@@ -96,28 +96,28 @@ class DiscLaw:
         return law
 
     def output(self, n_draws: int) -> Floats:
-        """q_K: the law of DISC's output."""
+        """Returns q_K, the law of DISC's output."""
         lost = self.rejection**n_draws
         law: Floats = (1 - lost) * self.truth + lost * self.resampled(n_draws)
         return law
 
     def kl(self, law: Floats) -> float:
-        """KL(truth ‖ law), in nats."""
-        some = self.truth > 0
-        return float(np.sum(self.truth[some] * np.log(self.truth[some] / law[some])))
+        """Returns KL(truth ‖ law), in nats."""
+        positive = self.truth > 0
+        return float(np.sum(self.truth[positive] * np.log(self.truth[positive] / law[positive])))
 
     def bound(self, n_draws: int) -> float:
-        """The bound on KL(truth ‖ q_K)."""
+        """Returns the upper bound on KL(truth ‖ q_K) by the variance of the weights."""
         variance = float(self.proposal @ self.weight**2) - self.mass**2
         return float(self.rejection**n_draws * variance / (n_draws * self.mass**2))
 
     def published_bound(self, n_draws: int) -> float:
-        """... by the mass alone."""
+        """Returns the published upper bound on KL(truth ‖ q_K), which uses only the mass."""
         ratio = self.rejection / (n_draws * self.mass)
         return float(self.rejection**n_draws * (np.sqrt(ratio) + ratio / 2))
 
     def expected_draws(self, n_draws: int | None) -> float:
-        """Draws a sample takes; those of a resampling count.  None: exact rejection."""
+        """Returns the expected draws per sample, those of a resampling included.  None: exact rejection."""
         if n_draws is None:
             return 1 / self.mass
         lost = self.rejection**n_draws
@@ -125,12 +125,12 @@ class DiscLaw:
 
     @property
     def draws_bound(self) -> float:
-        """The bound on :meth:`expected_draws`, whatever K."""
+        """The upper bound on :meth:`expected_draws`, for every K."""
         return (1 + 1 / np.e) / self.mass
 
     @property
     def published_draws_bound(self) -> float:
-        """... as it is published."""
+        """The published upper bound on :meth:`expected_draws`."""
         return (1 + np.e) / self.mass
 
 
@@ -143,25 +143,25 @@ def disc_law(
     temperature: float = 1.0,
     chunk: int = 128,
 ) -> DiscLaw:
-    """Walk the whole set, up to ``max_new_tokens`` tokens a sequence: one row of a model step for each prefix.
+    """Walks the whole set, up to ``max_new_tokens`` tokens per sequence: one row of a model step for each prefix.
 
-    What does not end within ``max_new_tokens`` is no part of the set, as in :class:`DiscSampler`: then the proposal
-    sums to less than 1 (a draw can fail), and the laws of K draws are not to be had; ``truth`` and ``mass`` are.
+    Sequences longer than ``max_new_tokens`` are outside the set, as in :class:`DiscSampler`.  The proposal then sums to
+    less than 1 (a draw can fail), and the laws of K draws are undefined; ``truth`` and ``mass`` remain defined.
     Raises :class:`DecodingError` for an empty set and for arguments that cannot be served.
     """
     tokens = as_token_constraint(constraint)
     prompted = PromptedModel(model, prompt, max_new_tokens)
     check_set(tokens, prompted.n_tokens)
-    found: _Rows = []
+    sequences: _Rows = []
     root: _Rows = [((), 0.0, 0.0)]
     start = (tokens.start(1), prompted.session(1), root)
     with torch.no_grad():
-        _walk(tokens, prompted, start, max_new_tokens, temperature, chunk, found)
-    if not found:
+        _walk(tokens, prompted, start, max_new_tokens, temperature, chunk, sequences)
+    if not sequences:
         raise DecodingError(f"the constraint has no sequence of up to {max_new_tokens} tokens")
-    found.sort()
-    logs = np.asarray([(g, x) for _, g, x in found], np.float64)
-    return DiscLaw(tuple(ids for ids, _, _ in found), np.exp(logs[:, 0]), np.exp(logs[:, 1]))
+    sequences.sort()
+    logs = np.asarray([(g, x) for _, g, x in sequences], np.float64)
+    return DiscLaw(tuple(ids for ids, _, _ in sequences), np.exp(logs[:, 0]), np.exp(logs[:, 1]))
 
 
 def _walk(
@@ -171,13 +171,13 @@ def _walk(
     room: int,
     temperature: float,
     chunk: int,
-    found: _Rows,
+    sequences: _Rows,
 ) -> None:
-    """Depth first over chunks of prefixes of one length, so that few caches are held."""
+    """Appends the sequences below `nodes`, depth first by chunks of prefixes of one length, to hold few caches."""
     cursor, session, rows = nodes
     allowed = constraint.allowed(cursor, prompted.device)
     counts = allowed.sum(1).tolist()
-    found += [row for row, n in zip(rows, counts, strict=True) if n == 0 and not constraint.eos_ids and row[0]]
+    sequences += [row for row, n in zip(rows, counts, strict=True) if n == 0 and not constraint.eos_ids and row[0]]
     if room == 0:
         return
     log_p = torch.log_softmax(session.logits.double() / temperature, dim=-1).masked_fill(~allowed, -torch.inf)
@@ -191,7 +191,7 @@ def _walk(
         ids, log_g, log_x = rows[row]
         new = ((*ids, token), log_g + log - alive[row], log_x + alive[row])
         if token in constraint.eos_ids:
-            found.append(new)
+            sequences.append(new)
         elif room > 1 or not constraint.eos_ids:
             going.append((row, token))
             new_rows.append(new)
@@ -203,4 +203,4 @@ def _walk(
             branch = session.copy()
             branch.step(part[:, 0], part[:, 1])
         rest = (below, branch, new_rows[begin : begin + chunk])
-        _walk(constraint, prompted, rest, room - 1, temperature, chunk, found)
+        _walk(constraint, prompted, rest, room - 1, temperature, chunk, sequences)

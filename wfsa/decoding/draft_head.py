@@ -1,4 +1,4 @@
-"""What every drafting head shares: one forward pass of the model, and the score of a whole id.
+"""The base of every drafting head: one forward pass of the model, and the score of a whole id.
 
 L placeholder embeddings follow the prompt, so that one pass gives L + 1 hidden states: the state of the prompt's last
 token, ``h_0``, and one state for each level.  A head goes on from these without the model.  A head consists of
@@ -24,7 +24,7 @@ from wfsa.errors import DecodingError
 
 
 class DraftHead(nn.Module):  # type: ignore[misc]
-    """``sizes``: the number of codes of each level; ``width``: the model's hidden size.
+    """A head for levels of ``sizes`` codes, on a model of hidden size ``width``.
 
     With ``placeholders=False`` every level is given ``h_0`` in place of its own hidden state.
     """
@@ -42,27 +42,27 @@ class DraftHead(nn.Module):  # type: ignore[misc]
         return len(self.sizes)
 
     def start(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Return s_1 [B, state] from [B, L + 1, width]."""
+        """Returns s_1 [B, state] from [B, L + 1, width]."""
         raise NotImplementedError
 
     def logits(self, level: int, hidden: torch.Tensor, state: torch.Tensor) -> torch.Tensor:
-        """Return logits [B, b, sizes[level]] from [B, L + 1, width] and states [B, b, state]."""
+        """Returns logits [B, b, sizes[level]] from [B, L + 1, width] and states [B, b, state]."""
         raise NotImplementedError
 
     def follow(self, level: int, state: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:
-        """Return the states after the codes int64[B, b] of `level`, which is not the last level."""
+        """Returns the states after the codes int64[B, b] of `level`, which is not the last level."""
         raise NotImplementedError
 
     def hidden(self, model: Any, prompts: Sequence[Sequence[int]] | torch.Tensor) -> torch.Tensor:
-        """One forward pass → [B, L + 1, width]: h_0 and the placeholders'.
+        """Runs one forward pass; returns [B, L + 1, width]: h_0 and the states of the placeholders.
 
-        Prompts are padded on the right, after the placeholders: a causal model never sees the padding, and no mask or
-        position has to be given.  Raises :class:`DecodingError` for a model or prompts that do not fit.
+        Prompts are padded on the right, after the placeholders: a causal model never sees the padding, so it needs no
+        mask and no positions.  Raises :class:`DecodingError` for a model or prompts that do not fit.
         """
         base, embed = self.check(model)
         rows = [[index(token) for token in prompt] for prompt in _lists(prompts)]
         if not rows or not all(rows):
-            raise DecodingError("there must be a prompt, and each needs at least one token")
+            raise DecodingError("pass at least one prompt, and at least one token in each")
         if min(map(min, rows)) < 0 or max(map(max, rows)) >= embed.num_embeddings:
             raise DecodingError(f"a prompt has a token outside range({embed.num_embeddings}), the model's vocabulary")
         device = embed.weight.device
@@ -80,16 +80,16 @@ class DraftHead(nn.Module):  # type: ignore[misc]
             places = at[:, 1:, None].expand(-1, -1, inputs.shape[2])
             inputs = inputs.scatter(1, places, self.placeholders.to(inputs.dtype).expand(len(rows), -1, -1))
         states = base(inputs_embeds=inputs, use_cache=False).last_hidden_state
-        found: torch.Tensor = states.gather(1, at[:, :, None].expand(-1, -1, states.shape[2]))
-        found = found.to(next(self.parameters()).dtype)
-        return found if n else found.expand(-1, self.n_levels + 1, -1)
+        hidden: torch.Tensor = states.gather(1, at[:, :, None].expand(-1, -1, states.shape[2]))
+        hidden = hidden.to(next(self.parameters()).dtype)
+        return hidden if n else hidden.expand(-1, self.n_levels + 1, -1)
 
     def log_probs(self, hidden: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """log P(target) by level, teacher forced: float[B, L] from [B, L + 1, width] and codes int64[B, L]."""
+        """Returns log P(target) by level, teacher forced: float[B, L] from [B, L + 1, width], codes int64[B, L]."""
         if targets.ndim != 2 or targets.shape[1] != self.n_levels or targets.is_floating_point():
             raise DecodingError(f"targets are {targets.dtype}{list(targets.shape)}, not int64 [B, {self.n_levels}]")
         if bool((targets < 0).any()) or bool((targets >= torch.tensor(self.sizes, device=targets.device)).any()):
-            raise DecodingError(f"targets have a code outside {list(self.sizes)}")
+            raise DecodingError(f"targets must have codes from 0 and below the sizes {list(self.sizes)} of the levels")
         state = self.start(hidden)[:, None]
         parts = []
         for level in range(self.n_levels):
@@ -101,16 +101,16 @@ class DraftHead(nn.Module):  # type: ignore[misc]
         return torch.stack(parts, 1)
 
     def check(self, model: Any) -> tuple[Any, nn.Embedding]:
-        """The base model and the input embeddings, or a :class:`DecodingError` for a model that does not fit."""
+        """Returns the base model and the input embeddings; :class:`DecodingError` for a model that does not fit."""
         name = type(model).__name__
         embed = getattr(model, "get_input_embeddings", lambda: None)()
         base = getattr(model, "base_model", None)
         if not isinstance(embed, nn.Embedding) or base is None or base is model:
-            raise DecodingError(f"{name} is no transformers language model with input embeddings and a base model")
+            raise DecodingError(f"{name} is not a transformers language model with input embeddings and a base model")
         if getattr(model.config, "is_encoder_decoder", False):
-            raise DecodingError(f"{name} is no decoder-only language model")
+            raise DecodingError(f"{name} is not a decoder-only language model")
         if embed.embedding_dim != self.width:
-            raise DecodingError(f"the head is for hidden states of {self.width}, {name} has {embed.embedding_dim}")
+            raise DecodingError(f"the head is for a hidden size of {self.width}, {name} has {embed.embedding_dim}")
         return base, embed
 
 

@@ -1,10 +1,10 @@
-"""A set of fixed-radix ids, asked for a whole batch at once: the verifier that needs no model.
+"""A set of fixed-radix ids that tests a whole batch at once: the check of drafted ids that needs no model.
 
-**Problem.**  A drafted id is an item or it is not; thousands of drafts are to be checked at once, on the device.
+**Problem.**  Thousands of drafted ids are checked at once, on the device: is each an item?
 
 **Form.**  An id of L codes is one number in mixed radix, ``((c0 · V1 + c1) · V2 + c2) …``, of up to 128 bits; where ids
-have different lengths every radix is one more and an absent code is 0.  The numbers are kept whole: two ids are equal
-exactly when their numbers are: there are no false positives.  They lie in buckets, sorted by hash::
+have different lengths every radix is one more and an absent code is 0.  The numbers are stored whole, and two ids are
+equal exactly when their numbers are, so there are no false positives.  Numbers are in buckets, sorted by hash::
 
     bucket = top bits of a mix of the number                    start  │ 0 │ 2 │ 2 │ 3 │ …   int32 or int64[2^k + 1]
                                                                          │       │
@@ -12,9 +12,9 @@ exactly when their numbers are: there are no false positives.  They lie in bucke
                                                                        └───────┴───┘
 
 **Membership.**  Read the bucket's bounds, compare with its members one after the other, ``deepest`` times for the whole
-batch: no loop depends on the data, so nothing waits for the device.
+batch.  No loop depends on the data, so nothing waits for the device.
 
-**Cost.**  8 or 16 bytes an id (one word up to 64 bits), 4 a bucket, one to two buckets an id; ``deepest`` is about
+**Cost.**  8 or 16 bytes per id (one word up to 64 bits), 4 per bucket, one to two buckets per id; ``deepest`` is about
 10 for millions of ids.  Building is a sort.
 
 Source of the verifier: Wang et al., *NEZHA* (WWW 2026, arXiv 2511.18793); the layout is ours.
@@ -55,7 +55,7 @@ class IdHashSet:
         self._ragged = 1 if bool((codes == -1).any()) else 0
         bits = (prod(size + self._ragged for size in self.sizes) - 1).bit_length()
         if bits > 128:
-            raise DecodingError(f"an id takes {bits} bits; 128 is the most")
+            raise DecodingError(f"an id takes {bits} bits, at most 128 are allowed; use fewer or smaller levels")
         self.n_bits = bits
         self._radices = torch.tensor(self.sizes)
         high, low, good = self._numbers(codes)
@@ -92,13 +92,13 @@ class IdHashSet:
         return int(self._low.nbytes + self._start.nbytes + (0 if self._high is None else self._high.nbytes))
 
     def to(self, device: torch.device | str) -> IdHashSet:
-        """Move to a device, in place; itself."""
+        """Moves the set to a device, in place; returns the set."""
         self._radices, self._low, self._start = (x.to(device) for x in (self._radices, self._low, self._start))
         self._high = None if self._high is None else self._high.to(device)
         return self
 
     def contains(self, ids: torch.Tensor) -> torch.Tensor:
-        """bool[...] for ids int[..., L] on the set's device.  A code out of range is in no id."""
+        """Whether each id is in the set: bool[...] for int[..., L] on its device.  Codes out of range are in no id."""
         if ids.shape[-1:] != (len(self.sizes),) or ids.is_floating_point() or ids.device != self.device:
             raise DecodingError(
                 f"ids are {ids.dtype}{list(ids.shape)} on {ids.device}, "
@@ -109,18 +109,18 @@ class IdHashSet:
             return torch.zeros_like(good)
         bucket = self._buckets(high, low)
         at, end = self._start[bucket].to(torch.int64), self._start[bucket + 1].to(torch.int64)
-        found = torch.zeros_like(good)
+        is_member = torch.zeros_like(good)
         for _ in range(self.deepest):
             slot = at.clamp(max=len(self) - 1)
             equal = self._low[slot] == low
             if self._high is not None:
                 equal &= self._high[slot] == high
-            found |= equal & (at < end)
+            is_member |= equal & (at < end)
             at = at + 1
-        return found & good
+        return is_member & good
 
     def _numbers(self, codes: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """The two words of each id's number, and whether its codes are in range; 128-bit arithmetic in int64."""
+        """Returns both words of each id's number, and whether its codes are in range; 128-bit arithmetic in int64."""
         digits = codes + self._ragged
         good = ((codes >= -self._ragged) & (codes < self._radices)).all(-1)
         if self._ragged:
@@ -129,14 +129,14 @@ class IdHashSet:
         high = torch.zeros_like(low)
         for level, size in enumerate(self.sizes):
             radix = size + self._ragged
-            a = (low & _LOW) * radix + digits[..., level]  # below 2^64: the sign bit is a bit like others
+            a = (low & _LOW) * radix + digits[..., level]  # below 2^64: the sign bit is an ordinary bit
             b = ((low >> 32) & _LOW) * radix + ((a >> 32) & _LOW)
             low = (b << 32) | (a & _LOW)
             high = high * radix + ((b >> 32) & _LOW)
         return high, low, good
 
     def _buckets(self, high: torch.Tensor, low: torch.Tensor) -> torch.Tensor:
-        """The finalizer of splitmix64 over both words; its top bits."""
+        """Returns the top bits of splitmix64's finalizer over both words."""
         x = low + high * _MIX[0] + _MIX[0]
         x = (x ^ ((x >> 30) & ((1 << 34) - 1))) * _MIX[1]
         x = (x ^ ((x >> 27) & ((1 << 37) - 1))) * _MIX[2]

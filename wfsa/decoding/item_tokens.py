@@ -1,9 +1,9 @@
 """Closed item sets as :class:`TokenConstraint`: an index, or one state of a changing catalogue, as token sequences.
 
-The cursor is one node a sequence: int64[n] for a :class:`wfsa.items.ItemIndex`, int64[n, 2] for
-:class:`wfsa.items.LiveItems`, -1 where dead.  Where the items have an end token, it ends every item, also those of the
-last level, and is the only end token; where they have none, an item is over when nothing can follow, so no item may be
-a prefix of another.
+The cursor is one node per sequence: int64[n] for a :class:`wfsa.items.ItemIndex`, int64[n, 2] for
+:class:`wfsa.items.LiveItems`, -1 where dead.  An end token of the items ends every item, those of the last level
+included, and is the only end token.  Without one, an item is complete when nothing can follow, so no item may be a
+prefix of another.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ItemTokens:
         self.levels = items.levels
         if items.has_prefix_items and self.levels.end_token is None:
             raise DecodingError("an item is a prefix of another: build the index with an end_token")
-        self.items, self.live = cast(Any, items), live  # each takes its own kind of filter: children refuses others
+        self.items, self.live = cast(Any, items), live  # children() below refuses a filter of the other kind
         self.items.children(self.start(1), live)
 
     @property
@@ -46,7 +46,7 @@ class ItemTokens:
 
     @property
     def n_sequences(self) -> int | None:
-        """Distinct sequences of live items; None for a catalogue that changes, unless it is empty."""
+        """The number of distinct sequences of live items; None for a catalogue that changes, unless it is empty."""
         if isinstance(self.items, LiveItems):
             return None if self.items.n_items else 0
         n_leaves: int = self.items.n_leaves
@@ -54,7 +54,7 @@ class ItemTokens:
 
     @property
     def longest(self) -> int:
-        """Tokens of the longest sequence, the end token included."""
+        """The number of tokens of the longest sequence, the end token included."""
         return len(self.levels) + len(self.eos_ids)
 
     def start(self, n: int) -> Int64s:
@@ -62,7 +62,7 @@ class ItemTokens:
         return np.broadcast_to(root, (n, *root.shape)).copy()
 
     def allowed(self, cursor: Int64s, device: torch.device) -> torch.Tensor:
-        nodes, where = np.unique(cursor, axis=0, return_inverse=True)  # rows of a batch meet in the same places
+        nodes, where = np.unique(cursor, axis=0, return_inverse=True)  # many rows of a batch share a node
         packed = np.ascontiguousarray(self.items.allowed(nodes, self.live))
         bits = np.unpackbits(packed.view(np.uint8), axis=1, bitorder="little", count=self.n_tokens)
         return torch.from_numpy(bits.view(np.bool_)[where.reshape(-1)]).to(device)
@@ -79,5 +79,5 @@ class ItemTokens:
         refused = (flat >= 0).any(axis=1) & (advanced.reshape(len(rows), -1) < 0).all(axis=1)
         if refused.any():
             row = int(np.flatnonzero(refused)[0])
-            raise DecodingError(f"row {row}: no item goes on with token {int(chosen[row])} there")
+            raise DecodingError(f"row {row}: no item continues with token {int(chosen[row])} there")
         return advanced

@@ -1,4 +1,4 @@
-"""MixedHead: a drafting head of ours, in which a hidden layer mixes h_l and s_l, alongside the published NezhaHead.
+"""MixedHead: a drafting head in which a hidden layer mixes h_l and s_l, larger than the published NezhaHead.
 
     s_1 = tanh(B · h_0)        logits_l = C_l · gelu(A_l · [h_l ; s_l])        s_{l+1} = GRU(s_l, E_l[c_l])
 
@@ -18,7 +18,7 @@ from wfsa.errors import DecodingError
 
 
 class MixedHead(DraftHead):
-    """``sizes``, ``width``, ``placeholders``: see :class:`DraftHead`; ``state``: the width of s, `width` by default."""
+    """A head whose states are ``state`` wide (`width` by default); for the other arguments see :class:`DraftHead`."""
 
     def __init__(
         self, sizes: Sequence[int], width: int, *, state: int | None = None, placeholders: bool = True

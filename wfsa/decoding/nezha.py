@@ -1,4 +1,4 @@
-"""NEZHA: whole ids drafted by beam search over a small head, after one pass of the model, and checked without one.
+"""NEZHA: drafts whole ids by beam search over a small head, after one pass of the model, and checks them without it.
 
 **Problem.**  Beam search over an id of L codes runs the model L times.  In serving, that is most of the time.
 
@@ -8,23 +8,22 @@
 
     h_0 … h_L = one forward pass                                      draft_head.py
     for each level:  scores + log-softmax(head) ─► top b ─► the head's states follow the parents
-    check:    none            drafts as they are; some are no items
+    check:    none            drafts are not checked; some are not items
               IdHashSet       the last level proposes b codes for each of the b beams; the proposals that are items
                               stay, and the best b of these are the drafts                          id_hash_set.py
               ItemIndex       codes that no item has are -inf at every level: every draft is an item
 
-The set of ids is the publication's check (its Algorithm 3), and the order counts: first the set, then the best b.
-The check sees up to b · b proposals, so a catalogue of which one id in a hundred is an item still fills a list of 10.
-It cannot repair the levels before: a beam whose codes begin no item takes a place up to the last level.
+The set of ids is the publication's check (its Algorithm 3), and the order matters: first the set, then the best b.
+The check sees up to b · b proposals, so a catalogue where one id in a hundred is an item still fills a list of 10.
+The check cannot repair earlier levels: a beam whose codes begin no item occupies its row up to the last level.
 
-**The carried interval.**  An item index knows at every level which codes come next, so that all beams are spent on
-items.  Scores keep the head's full normalisation, as in the trie beam search, so with either check the score of an item
-is the same.
+**The carried interval.**  An item index has the allowed next codes of every level, so all beams are spent on items.
+Scores keep the head's full normalisation, as in the trie beam search, so an item has the same score with either check.
 
 **Invariants.**  Best first.  With either check every beam that exists is an item; missing beams are flagged, never
 filled: codes -1, score -inf, valid False.
 
-Source: Wang et al. (WWW 2026, arXiv 2511.18793); carrying the interval is ours.  The code that its authors published
+Source: Wang et al. (WWW 2026, arXiv 2511.18793); the carried interval is an addition here.  The authors' published code
 goes further than their text: after each level it keeps only the proposals that begin an item, by a set of beginnings
 for each level.  With as many proposals as a level has codes, its drafts are those of the carried interval.
 """
@@ -50,7 +49,7 @@ class NezhaResult:
     """Drafts of B requests, best first.
 
     ``codes`` int64[B, b, L]; ``scores`` [B, b]: summed log-probability under the head, -inf where there is no beam;
-    ``valid`` bool[B, b]: known to be an item (all False where nothing was checked).
+    ``valid`` bool[B, b]: known to be an item (all False without `verify`).
     """
 
     codes: torch.Tensor
@@ -66,11 +65,11 @@ def nezha_search(
     n_beams: int,
     verify: IdHashSet | ItemIndex | None = None,
 ) -> NezhaResult:
-    """Draft the ``n_beams`` best ids of each prompt from one forward pass of the model.
+    """Drafts the ``n_beams`` best ids of each prompt from one forward pass of the model.
 
-    ``prompts``: token ids, one list a request, or int64[B, P].  ``verify``: see the module.
-    Raises :class:`DecodingError` for counts below 1, more beams than ids (or items), an empty set, a head, model and
-    set that do not fit together.
+    ``prompts``: token ids, one list per request, or int64[B, P].  ``verify``: see the module.
+    Raises :class:`DecodingError` for counts below 1, more beams than ids (or items), an empty set, or a head, model
+    and set that do not fit together.
     """
     check_count("n_beams", n_beams)
     if not isinstance(head, DraftHead):
@@ -104,7 +103,7 @@ def nezha_search(
 def _draft(
     head: DraftHead, hidden: torch.Tensor, n_beams: int, constraint: ItemTokens | None, ids: IdHashSet | None
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Beam search over the head: codes int64[B, b, L] and scores [B, b]."""
+    """Runs beam search over the head; returns codes int64[B, b, L] and scores [B, b]."""
     n_requests = len(hidden)
     state = head.start(hidden)[:, None]  # one beam before the first code
     scores = hidden.new_zeros(n_requests, 1)
@@ -117,7 +116,7 @@ def _draft(
             allowed = constraint.allowed(cursor, hidden.device)[:, offset : offset + size]
             log_p = log_p.masked_fill(~allowed.view_as(log_p), -torch.inf)
         n_old = scores.shape[1]
-        # The best codes of each beam: among all proposals no others can be among the best n_beams.
+        # The best n_beams of all proposals are among the best n_beams codes of each beam.
         log_p, proposed = torch.topk(log_p, min(n_beams, size), dim=2)
         if ids is not None and level + 1 == head.n_levels:
             log_p = log_p.masked_fill(~_are_items(ids, codes, proposed), -torch.inf)
@@ -137,7 +136,7 @@ def _draft(
 
 
 def _are_items(ids: IdHashSet, codes: torch.Tensor, proposed: torch.Tensor) -> torch.Tensor:
-    """bool[B, b, k]: whether beam codes [B, b, L - 1] and proposed last codes [B, b, k] make an item."""
+    """Whether beam codes [B, b, L - 1] and proposed last codes [B, b, k] make an item: bool[B, b, k]."""
     begun = codes[:, :, None].expand(-1, -1, proposed.shape[2], -1)
     whole = torch.cat([begun, proposed[..., None]], 3)
     return ids.contains(whole.to(ids.device)).to(codes.device)
@@ -149,5 +148,5 @@ def _fitting(index: ItemIndex, head: DraftHead) -> ItemTokens:
     if not index.n_leaves:
         raise DecodingError("the item index is empty")
     if index.layout.lengths is not None:
-        raise DecodingError("items of different lengths: the head drafts ids of one length")
+        raise DecodingError("the index has items of different lengths; the head drafts ids of one length")
     return ItemTokens(index)

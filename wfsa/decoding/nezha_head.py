@@ -14,8 +14,8 @@ The levels are linear, and a state carries the codes that were chosen from level
 Only the state depends on the codes, so a beam costs one small product and one step of a recurrent cell for each level.
 
 **Ablations.**  ``transition="add"`` is s_{l+1} = s_l + E_l[c_l]: under a linear head the codes then only add to the
-logits.  ``transition="none"`` (NEZHA-1 of the publication) has no state at all: logits_l = W_l h_l, and codes are
-drafted independently, given the prompt.  ``placeholders=False`` gives every level h_0.
+logits.  ``transition="none"`` (NEZHA-1 of the publication) has no state: logits_l = W_l h_l, and codes are drafted
+independently, given the prompt.  ``placeholders=False`` gives every level h_0.
 
 **Source.**  Wang et al., *NEZHA: A Zero-sacrifice and Hyperspeed Decoding Architecture for Generative Recommendations*
 (WWW 2026, arXiv 2511.18793).  The text writes the logits as a function of h_l and s_l.  The sum, a matrix without bias,
@@ -38,7 +38,7 @@ TRANSITIONS: Final = ("rnn", "add", "none")
 
 
 class NezhaHead(DraftHead):
-    """``sizes``: the number of codes of each level; ``width``: the model's hidden size; the rest: see the module."""
+    """The head for levels of ``sizes`` codes on a model of hidden size ``width``; for the options see the module."""
 
     def __init__(
         self, sizes: Sequence[int], width: int, *, transition: Transition = "rnn", placeholders: bool = True
@@ -53,7 +53,7 @@ class NezhaHead(DraftHead):
         self.cells = nn.ModuleList(nn.RNNCell(width, width) for _ in (followed if transition == "rnn" else []))
 
     def start(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Return h_0 [B, width] from [B, L + 1, width]."""
+        """Returns h_0 [B, width] from [B, L + 1, width]."""
         return hidden[:, 0]
 
     def logits(self, level: int, hidden: torch.Tensor, state: torch.Tensor) -> torch.Tensor:

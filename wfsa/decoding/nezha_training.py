@@ -1,7 +1,7 @@
-"""Training a drafting head with its model: teacher forcing and cross-entropy, summed over the levels.
+"""Trains a drafting head with its model: teacher forcing and cross-entropy, summed over the levels.
 
-The model learns what the placeholders are to it, so it is trained along unless ``train_model=False``.
-With ``lm_weight`` its own next-token loss over the prompt is added, so that it can still be searched token by token.
+The model has to learn to use the placeholders, so it is trained together with the head unless ``train_model=False``.
+``lm_weight`` adds the model's next-token loss over the prompt, so that the model can still be searched token by token.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ def train_nezha(
     *,
     progress: Callable[[int, float], None] | None = None,
 ) -> list[float]:
-    """One step for each batch of (prompts int64[B, P], codes int64[B, L]); the loss of each step, in nats an id.
+    """Takes one step for each batch of (prompts int64[B, P], codes int64[B, L]); returns each loss, in nats per id.
 
     Leaves model and head in evaluation mode.  Raises :class:`DecodingError` if a loss is not finite.
     """
     options = options or NezhaTraining()
     if not options.learning_rate > 0 or options.lm_weight < 0 or (options.n_steps is not None and options.n_steps < 1):
-        raise DecodingError(f"training needs a positive learning rate, weight and number of steps: {options}")
+        raise DecodingError(f"learning_rate must be positive, lm_weight at least 0, n_steps at least 1: {options}")
     parameters = list(head.parameters()) + (list(model.parameters()) if options.train_model else [])
     unique = list({id(p): p for p in parameters}.values())
     optimizer = torch.optim.AdamW(unique, lr=options.learning_rate, weight_decay=options.weight_decay)
@@ -73,6 +73,6 @@ def train_nezha(
 
 
 def language_model_loss(model: Any, ids: torch.Tensor) -> torch.Tensor:
-    """Mean next-token cross-entropy over int64[B, T]."""
+    """Returns the mean next-token cross-entropy over int64[B, T]."""
     logits = model(input_ids=ids, use_cache=False).logits[:, :-1]
     return torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())

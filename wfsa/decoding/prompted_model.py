@@ -1,8 +1,8 @@
-"""A causal model that has read one prompt, and steps of many continuations of it as the rows of a batch.
+"""A causal model that has read one prompt, and many continuations of the prompt as the rows of a batch.
 
-The prompt runs once.  A session copies its cache to n rows; each step picks the rows that go on, by index, and feeds
-one token each.  All rows have the same length, so no attention mask and no explicit positions are needed, and any
-causal `transformers` model whose cache can pick rows will do (sliding windows and others included).
+The prompt runs once.  A session copies its cache to n rows; each step selects the rows that go on, by index, and feeds
+one token to each.  All rows have the same length, so they need no attention mask and no explicit positions.  Any causal
+`transformers` model whose cache can select rows fits (sliding windows included).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from wfsa.model_cache import cache_argument, returned_cache
 
 
 class PromptedModel:
-    """``n_tokens``: width of the logits.  ``first``: logits [1, V] after the prompt."""
+    """A model after one prompt.  ``n_tokens``: width of the logits.  ``first``: logits [1, V] after the prompt."""
 
     def __init__(self, model: Any, prompt: Sequence[int], max_new_tokens: int) -> None:
         check_causal(model)
@@ -44,23 +44,23 @@ class PromptedModel:
         self.cache_name = next(iter(cache_argument(model, output)))
         for needed in ("batch_repeat_interleave", "batch_select_indices"):
             if not hasattr(self.cache, needed):
-                raise DecodingError(f"{type(model).__name__} keeps a cache that cannot {needed.split('_')[1]} rows")
+                raise DecodingError(f"{type(model).__name__} has a cache that cannot {needed.split('_')[1]} rows")
 
     def session(self, n: int) -> Session:
-        """n rows, each the prompt alone."""
+        """Returns a session of n rows, each the prompt alone."""
         cache = copy.deepcopy(self.cache)
         cache.batch_repeat_interleave(n)
         return Session(self.model, self.cache_name, cache, self.first.expand(n, -1))
 
 
 class Session:
-    """``logits`` [n, V] after each row's last token."""
+    """Rows of one batch that continue the prompt.  ``logits`` [n, V] after each row's last token."""
 
     def __init__(self, model: Any, cache_name: str, cache: Any, logits: torch.Tensor) -> None:
         self._model, self._cache_name, self._cache, self.logits = model, cache_name, cache, logits
 
     def step(self, rows: torch.Tensor, tokens: torch.Tensor) -> None:
-        """Row i is row ``rows[i]`` after ``tokens[i]``; both int64[m]."""
+        """Makes row i the old row ``rows[i]`` followed by ``tokens[i]``; both int64[m]."""
         if len(rows) != len(self.logits) or not bool((rows == torch.arange(len(rows), device=rows.device)).all()):
             self._cache.batch_select_indices(rows)
         output = self._model(input_ids=tokens[:, None], use_cache=True, **{self._cache_name: self._cache})
@@ -72,11 +72,11 @@ class Session:
 
 
 def check_causal(model: Any) -> None:
-    """A decoder-only `transformers` language model in evaluation mode, or a :class:`DecodingError`."""
+    """Raises :class:`DecodingError` unless `model` is a decoder-only language model in evaluation mode."""
     name = type(model).__name__
     if not isinstance(model, PreTrainedModel):
         raise DecodingError(f"model must be a transformers PreTrainedModel, not {name}")
     if model.config.is_encoder_decoder or model.get_output_embeddings() is None:
-        raise DecodingError(f"{name} is no decoder-only language model")
+        raise DecodingError(f"{name} is not a decoder-only language model")
     if model.training:
         raise DecodingError(f"{name} is in training mode, with dropout; call model.eval() first")

@@ -1,24 +1,25 @@
-"""An attention function for b query rows over one KV sequence, put into a model through `transformers`' own registry.
+"""An attention function for b query rows over one KV sequence, set on a model through the registry of `transformers`.
 
-``transformers`` looks up the function that computes attention by name, at every call, and anyone may register one
-(``AttentionInterface.register``).  The one here, ``"wfsa_shared"``, serves three kinds of call, and tells them apart
-by their shapes alone, so that a model on which it is set still answers every ordinary call:
+``transformers`` looks up the function that computes attention by name, at every call
+(``AttentionInterface.register``).  The function here, ``"wfsa_shared"``, serves three kinds of call and distinguishes
+them by their shapes alone, so a model on which it is set still answers every ordinary call:
 
-*Ordinary* (no mask, or a prefill): handed to ``sdpa``.
+*Ordinary* (no mask, or a prefill): passed on to ``sdpa``.
 
 *Tree* (a boolean mask as wide as the keys, few query rows).  With grouped-query attention, the stock function repeats
 keys and values for each query head of a group before it calls the kernel: a copy of the whole cache in every layer.
-Here the query heads of a group become further rows, which share their keys as they lie::
+Here the query heads of a group become further rows, which share their keys without a copy::
 
     q [B, groups · r, b, d]  →  [B, groups, r · b, d]        mask [B, 1, b, S]  →  [B, 1, r · b, S]
 
-*Two parts* (the mask is narrower than the keys: it covers the P columns of the prompt, and what follows is the beams'
-own suffixes, column ``P + s·b + j`` for token s of beam j; see shared_kv.py).  Softmax attention over a union of
-columns is a mean of the attentions over its parts, weighted by their sums of exponentials.  So each part is computed
-alone, with the logarithm of that sum, and merged::
+*Two parts* (the mask is narrower than the keys).  The mask covers the P columns of the prompt.  The beams' own suffixes
+follow, column ``P + s·b + j`` for token s of beam j; see shared_kv.py.  Softmax attention over a union of columns is a
+mean of the attentions over its parts, weighted by their sums of exponentials.  So each part is computed alone, with the
+logarithm of that sum, and merged::
 
-    l₁, o₁ = over the prompt (all b · r rows of a group in one product)      l₂, o₂ = over the own suffix (b small
-    products) o = (exp(l₁) o₁ + exp(l₂) o₂) / (exp(l₁) + exp(l₂))
+    l₁, o₁ = over the prompt (all b · r rows of a group in one product)
+    l₂, o₂ = over the own suffix (b small products)
+    o = (exp(l₁) o₁ + exp(l₂) o₂) / (exp(l₁) + exp(l₂))
 
 The merge is the one of Flash-Decoding and of cascade attention (Juravsky et al., *Hydragen*, arXiv 2402.05099).
 """
@@ -36,7 +37,7 @@ from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 from wfsa.errors import DecodingError
 
 NAME: Final = "wfsa_shared"
-# Arguments of some models' attention that the shapes below leave no place for.
+# Arguments of some models' attention that the computations below do not implement.
 _UNSERVED: Final = ("softcap", "s_aux", "position_bias")
 
 
@@ -50,7 +51,7 @@ def shared_attention(
     dropout: float = 0.0,
     **kwargs: Any,
 ) -> tuple[torch.Tensor, None]:
-    """query [B, heads, b, d]; key, value [B, groups, S, d] → ([B, b, heads, d], None), as the registry wants it."""
+    """Attends from query [B, heads, b, d] to key, value [B, groups, S, d]; returns ([B, b, heads, d], None)."""
     n_rows, n_columns = query.shape[2], key.shape[2]
     if attention_mask is None or (n_rows == n_columns and attention_mask.shape[-1] == n_columns) or dropout:
         return sdpa_attention_forward(  # type: ignore[no-any-return]
@@ -107,7 +108,7 @@ def _two_parts(
 
 
 def _wide(scores: torch.Tensor) -> torch.Tensor:
-    """Half-precision scores are summed in float32."""
+    """Converts half-precision scores to float32, in which they are summed."""
     return scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
 
 

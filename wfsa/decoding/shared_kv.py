@@ -1,8 +1,8 @@
-"""One KV sequence for all beams of a request: a prompt and the trie of what the beams wrote after it.
+"""One KV sequence for all beams of a request: a prompt and the trie of the tokens that the beams generated after it.
 
-Batch beam search keeps a copy of prompt and text for each of ``b`` beams and, at every step, copies all of it again
-to follow the beams that survive.  The beams' texts are a trie, and a key or value depends only on the path from the
-root to its token.  So it is enough to hold each node once, in any order, and to say which nodes a query may see.
+Batch beam search keeps a copy of prompt and text for each of ``b`` beams and copies all of it again at every step, to
+follow the beams that survive.  The beams' texts are a trie, and a key or value depends only on the path from the root
+to its token.  So it is enough to store each node once, in any order, and to record which nodes a query may see.
 
 **Layout**, for each layer, keys and values ``[B, heads, capacity, head_dim]``::
 
@@ -11,30 +11,30 @@ root to its token.  So it is enough to hold each node once, in any order, and to
              (left padding    b new nodes   b new nodes
               is unseen)
 
-``visible`` bool[B, b, columns] says what beam j sees: the prompt, and the columns of its own path.  A step is then
+``visible`` bool[B, b, columns] has the columns that beam j sees: the prompt and the beam's own path.  A step is then
 
-1. *follow*: beam j takes over row ``parents[j]`` of ``visible``; nothing of the keys and values moves;
+1. *follow*: beam j takes over row ``parents[j]`` of ``visible``; keys and values do not move;
 2. *grow*: b columns are written, and column ``j`` of them is made visible to beam j alone.
 
 The rows of ``visible`` are the tree attention mask of the b query rows.
 
 **Collection.**  A column that no beam sees is dead: no later beam can see it, since rows only pass from parent to
-child.  When the room is used up, which is every ``collect_every`` steps, the live columns move to new arrays with room
-for as many steps again: one gather a layer, and the only time that old keys and values are copied.  Requests of one
-batch keep as many columns as the one with most live nodes; left padding is collected like any dead node.
+child.  Every ``collect_every`` steps the room is used up, and the live columns move to new arrays with room for as many
+steps again.  That is one gather per layer, and the only time that old keys and values are copied.  Requests of one
+batch keep as many columns as the request with the most live nodes; left padding is collected like any dead node.
 
 **Size.**  Columns held ≤ live nodes + ``b · collect_every``.  Live nodes ≤ P + b · t after t steps, and in practice
 far fewer, because surviving beams have recent common ancestors.
 
-**Two-part layout** (:class:`TwoPartLayer`), for short ids: the prompt once, and a suffix of its own for each beam,
-which is moved when the beams are::
+**Two-part layout** (:class:`TwoPartLayer`), for short ids: the prompt once, and one suffix per beam, which is copied
+when beams change their parents::
 
     column   0 ... P-1 | P ... P+b-1 | P+b ... P+2b-1 | ...   P + s·b + j  is token s of beam j
 
 No mask over nodes is needed, only the prompt's padding; the suffixes are at most ``b · L`` columns.
 
 Source: Chan et al., *Efficient Beam Search for Large Language Models Using Trie-Based Decoding* (EMNLP 2025, arXiv
-2502.00085).  The trie as rows of booleans, the room, and one gather in place of a walk are this file's form of it.
+2502.00085).  The trie as rows of booleans, the room, and one gather in place of a walk are additions of this file.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class SharedLayer(CacheLayerMixin):  # type: ignore[misc]  # transformers is unt
         return self.keys[:, :, :stop], self.values[:, :, :stop]
 
     def keep(self, columns: torch.Tensor) -> None:
-        """Move to new arrays that hold ``columns`` int64[B, n] of these, in that order, and the room."""
+        """Moves ``columns`` int64[B, n] of the arrays, in that order, to new arrays with room."""
         self.keys, self.values = (_moved(states, columns, self.room) for states in (self.keys, self.values))
         self.n_columns = columns.shape[1]
 
@@ -80,7 +80,7 @@ class SharedLayer(CacheLayerMixin):  # type: ignore[misc]  # transformers is unt
         return self.n_columns
 
     def get_mask_sizes(self, query_length: int | torch.Tensor) -> tuple[int, int]:
-        """Return the length and offset of the mask.  transformers 5.0 gives the positions of the queries."""
+        """Returns the length and offset of the mask.  transformers 5.0 passes the positions of the queries."""
         n_queries = query_length if isinstance(query_length, int) else len(query_length)
         return self.n_columns + n_queries, 0
 
@@ -92,10 +92,10 @@ class SharedLayer(CacheLayerMixin):  # type: ignore[misc]  # transformers is unt
 
 
 class TwoPartLayer(SharedLayer):
-    """A prompt and one suffix a beam; ``room`` is then ``n_beams · max_new_tokens``."""
+    """A prompt and one suffix per beam; ``room`` is then ``n_beams · max_new_tokens``."""
 
     def follow(self, parents: torch.Tensor, prompt_columns: int) -> None:
-        """Beam j takes the suffix of beam ``parents[:, j]``; int64[B, b]."""
+        """Copies to beam j the suffix of beam ``parents[:, j]``; int64[B, b]."""
         b = parents.shape[1]
         for states in (self.keys, self.values):
             suffix = states[:, :, prompt_columns : self.n_columns].unflatten(2, (-1, b))
@@ -122,10 +122,10 @@ class TrieKv:
         self._own = torch.eye(n_beams, dtype=torch.bool, device=prompt_mask.device).expand(len(prompt_mask), -1, -1)
 
     def follow(self, parents: torch.Tensor) -> None:
-        """Beam j of each request goes on from beam ``parents[:, j]``, and the nodes of this step become visible.
+        """Lets beam j of each request extend beam ``parents[:, j]``, and makes the nodes of this step visible.
 
-        ``parents`` int64[B, b]; a dead beam (-1) sees what beam 0 sees, so that its row of the mask is not empty: its
-        nodes are collected once it is followed by nobody, and its scores are never used.
+        ``parents`` int64[B, b].  A dead beam (-1) sees the columns of beam 0, so that its row of the mask is not empty.
+        Its nodes are collected once no beam follows it, and its scores are never used.
         """
         if self._room_left < self.n_beams:
             self.collect(parents)
@@ -134,7 +134,7 @@ class TrieKv:
         self._room_left -= self.n_beams
 
     def collect(self, parents: torch.Tensor) -> None:
-        """Drop the columns that no beam of `parents` sees.  Waits for the device: how many stay is a shape."""
+        """Drops the columns that no beam of `parents` sees.  Waits for the device: the number kept is a shape."""
         index = parents.clamp(min=0)[:, :, None].expand(-1, -1, self.visible.shape[2])
         live = self.visible.gather(1, index).any(1)
         n_kept = int(live.sum(1).max())
@@ -145,10 +145,10 @@ class TrieKv:
         self._room_left = self._room
 
     def n_live(self) -> torch.Tensor:
-        """int64[B]: the columns that some beam sees."""
+        """Counts the columns that some beam sees: int64[B]."""
         return self.visible.any(1).sum(1)
 
 
 def kv_bytes(cache: Cache) -> int:
-    """Bytes that a cache's arrays hold now, room included."""
+    """Returns the current bytes of a cache's arrays, room included."""
     return sum(int(layer.keys.nbytes + layer.values.nbytes) for layer in cache.layers if layer.is_initialized)

@@ -1,7 +1,7 @@
-"""What a decoding method asks of a constraint: which tokens may come next for a batch of sequences, and the step.
+"""The interface of a constraint to decoding methods: the allowed next tokens of a batch of sequences, and the step.
 
-A grammar has one small state a sequence, on the CPU; an item set has one node a sequence, in a tensor on the model's
-device.  A method should see neither.  So a batch of states is one opaque *cursor*, which is never changed in place::
+A grammar has one small state per sequence, on the CPU; an item set has one node per sequence.  A method should see
+neither.  So a batch of states is one opaque *cursor*, which is never changed in place::
 
     cursor  = constraint.start(n)                        n sequences, nothing chosen yet
     allowed = constraint.allowed(cursor, device)         bool[n, n_tokens]
@@ -11,7 +11,7 @@ device.  A method should see neither.  So a batch of states is one opaque *curso
 ``tokens[i]``.  A parent may be taken several times (beams that branch) or not at all (beams that die), and the number
 of rows may change.  A parent of -1 makes a *dead* row: it allows nothing, and stays dead.
 
-The old cursor stays valid, since states and nodes are immutable: a method can come back to it.
+The old cursor stays valid, since it is never changed: a method can return to it.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from wfsa.items import Catalogue, ItemIndex, LiveItems
 
 @runtime_checkable
 class TokenConstraint(Protocol):
-    """Which tokens may follow, for a batch of sequences.
+    """The tokens that may follow, for a batch of sequences.
 
-    Attributes: ``n_tokens``, the width of the logits it speaks about; ``eos_ids``, the tokens that end a sequence
-    (empty where every sequence has the same length); ``n_sequences``, how many sequences there are, None if unknown.
+    Attributes: ``n_tokens``, the width of the logits; ``eos_ids``, the tokens that end a sequence (empty where a
+    sequence ends when nothing can follow); ``n_sequences``, the number of sequences, None if unknown.
     """
 
     @property
@@ -44,17 +44,17 @@ class TokenConstraint(Protocol):
     def n_sequences(self) -> int | None: ...
 
     def start(self, n: int) -> Any:
-        """A cursor for `n` sequences of which nothing is chosen."""
+        """Returns a cursor for `n` empty sequences."""
         ...
 
     def allowed(self, cursor: Any, device: torch.device) -> torch.Tensor:
-        """bool[n, n_tokens] on `device`: True where the token may come next.  A dead row is all False."""
+        """Returns bool[n, n_tokens] on `device`: True where the token may come next.  A dead row is all False."""
         ...
 
     def advance(self, cursor: Any, parents: torch.Tensor, tokens: torch.Tensor) -> Any:
-        """The cursor whose row ``i`` is row ``parents[i]`` after ``tokens[i]``; both int64[m], a parent of -1 is dead.
+        """Returns the cursor whose row ``i`` is row ``parents[i]`` after ``tokens[i]``; both int64[m].
 
-        Raises :class:`DecodingError` for a token that is not allowed there.
+        A parent of -1 makes a dead row.  Raises :class:`DecodingError` for a token that is not allowed.
         """
         ...
 
@@ -106,7 +106,7 @@ class GrammarTokens:
 
 
 def as_token_constraint(constraint: object) -> TokenConstraint:
-    """The adapter that fits `constraint`: itself if it is a :class:`TokenConstraint` already."""
+    """Returns the adapter that fits `constraint`, or `constraint` itself if it is a :class:`TokenConstraint`."""
     from wfsa.decoding.item_tokens import ItemTokens
 
     if isinstance(constraint, Constraint):

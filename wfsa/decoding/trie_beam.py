@@ -4,7 +4,7 @@
 everywhere: in the prompt, and up to the last common ancestor of the beams.
 
 **In → out.**  A model, prompts, a constraint or none → for each prompt the ``b`` best sequences with their scores, and
-how many KV entries were held at each step.
+the number of KV entries at each step.
 
 **Algorithm.**::
 
@@ -15,9 +15,9 @@ how many KV entries were held at each step.
               model on b query rows, tree mask, position = depth                  causal_model.py, shared_attention.py
 
 **Invariants.**  Sequences and scores are those of ``generate(num_beams=b)`` (up to rounding: sums run in another
-order); see beam_selection.py for the one place where it is left on purpose.  Refused tokens have score -inf, under the
-model's full normalisation: nothing is renormalised.  The model is not changed; with ``attention="shared"`` its
-attention setting is switched for the time of the search, so run one search at a time on one model object.
+order); beam_selection.py has the one deliberate exception.  Refused tokens have score -inf, under the model's full
+normalisation: nothing is renormalised.  The model is not changed.  ``attention="shared"`` switches the model's
+attention setting during the search, so run one search at a time on one model object.
 
 **Cost.**  A step reads ``live nodes + b · collect_every`` KV columns once, where batch beam search reads and rewrites
 ``b · (P + t)``; `python -m benches decoding-trie` has the numbers.
@@ -50,8 +50,8 @@ Attention = Literal["model", "shared"]
 class KvUse:
     """KV entries (one key and one value in each layer) after the prefill and after each step, all requests together.
 
-    ``live``: seen by some beam.  ``held``: allocated, with dead nodes and room.  ``batch``: what batch beam search
-    holds at the same step, ``b · (P + t)`` a request.  ``bytes_per_entry`` over all layers.
+    ``live``: seen by some beam.  ``held``: allocated, with dead nodes and room.  ``batch``: the entries of batch beam
+    search at the same step, ``b · (P + t)`` per request.  ``bytes_per_entry`` over all layers.
     """
 
     live: tuple[int, ...]
@@ -64,7 +64,7 @@ class KvUse:
 class BeamResult:
     """The hypotheses of B requests, best first.  Where a constraint leaves fewer than b, ``lengths`` is 0.
 
-    ``tokens`` int64[B, b, T]: what was generated, end token included, then the pad token; ``lengths`` int64[B, b];
+    ``tokens`` int64[B, b, T]: the generated ids, end token included, then the pad token; ``lengths`` int64[B, b];
     ``scores`` float32[B, b]: summed log-probability / length ** length_penalty, -inf where there is no hypothesis.
     """
 
@@ -74,7 +74,7 @@ class BeamResult:
     kv: KvUse
 
     def ids(self, request: int, rank: int = 0) -> list[int]:
-        """The generated token ids of one hypothesis, end token included."""
+        """Returns the generated token ids of one hypothesis, end token included."""
         ids: list[int] = self.tokens[request, rank, : self.lengths[request, rank]].tolist()
         return ids
 
@@ -95,17 +95,16 @@ def trie_beam_search(
     form: Form = "tree",
     attention: Attention = "shared",
 ) -> BeamResult:
-    """Beam search over one shared KV sequence a request; see the module for what it computes.
+    """Runs beam search over one shared KV sequence per request; see the module for the rules.
 
-    ``prompts``: token ids, one list a request, or int64[B, P], left padded, with ``attention_mask`` [B, P] (1 = a
-    token; all, if it is None).  ``constraint``: a :class:`wfsa.Constraint` or a :class:`TokenConstraint`.
-    ``eos_token_id``: one or several; those of ``model.generation_config`` if None, and none at all if ``()``.
+    ``prompts``: token ids, one list per request, or int64[B, P], left padded, with ``attention_mask`` [B, P] (1 = a
+    token; all 1 if None).  ``constraint``: a :class:`wfsa.Constraint`, an item set or a :class:`TokenConstraint`.
+    ``eos_token_id``: one or several; by default those of ``model.generation_config``; ``()`` for none.
     ``length_penalty`` and ``early_stopping`` (False, True, "never"): as in ``generate``.
 
-    ``collect_every``: steps between two collections of dead nodes.  ``form="two_part"`` keeps the prompt once and a
-    suffix a beam, for short ids (about 8 tokens).  ``attention="model"`` leaves the model's own attention function in
-    place (``form="tree"`` only); ``"shared"`` switches to the registered one, which copies no keys for grouped-query
-    attention.
+    ``collect_every``: steps between two collections of dead nodes.  ``form="two_part"`` keeps the prompt once and one
+    suffix per beam, for short ids (about 8 tokens).  ``attention="model"`` uses the model's own attention function
+    (``form="tree"`` only); ``"shared"`` uses the registered one, which copies no keys for grouped-query attention.
 
     Raises :class:`DecodingError` for arguments that cannot be served: counts below 1, prompts without tokens or not
     left padded, more beams than sequences, a model that cannot share its KV sequence, a constraint of another
@@ -118,9 +117,11 @@ def trie_beam_search(
     if early_stopping not in (True, False, "never"):
         raise DecodingError(f"early_stopping must be True, False or 'never', not {early_stopping!r}")
     if form not in ("tree", "two_part") or attention not in ("model", "shared"):
-        raise DecodingError(f"form is 'tree' or 'two_part', attention 'model' or 'shared': not {form!r}, {attention!r}")
+        raise DecodingError(
+            f"form must be 'tree' or 'two_part', attention 'model' or 'shared', not {form!r} and {attention!r}"
+        )
     if form == "two_part" and attention == "model":
-        raise DecodingError("form='two_part' needs attention='shared': no model merges two parts by itself")
+        raise DecodingError("form='two_part' needs attention='shared': attention='model' cannot merge two parts")
     ids, mask = _prompts(prompts, attention_mask, causal)
     if (longest := int(mask.sum(1).max()) + max_new_tokens) > (limit := _max_positions(model)):
         raise DecodingError(f"prompt and max_new_tokens make {longest} positions; the model has {limit}")
@@ -136,7 +137,9 @@ def trie_beam_search(
         early_stopping=early_stopping,
     )
     if rules.n_candidates > n_beams * causal.n_tokens:
-        raise DecodingError(f"{len(eos_ids)} end tokens of a vocabulary of {causal.n_tokens}: nothing else may come")
+        raise DecodingError(
+            f"{len(eos_ids)} end tokens in a vocabulary of {causal.n_tokens} leave too few tokens for {n_beams} beams"
+        )
     tokens = None if constraint is None else _fitting(as_token_constraint(constraint), causal, rules)
     with torch.no_grad():
         return _search(causal, ids, mask, rules, tokens, collect_every, form, attention)
@@ -159,7 +162,7 @@ def _search(
     else:
         kv = _TwoPartKv(causal.n_layers, b, mask, rules.max_new_tokens)
     selection = BeamSelection(rules, n_requests, causal.device)
-    # Rows of the constraint are request · b + beam.  Before the first token all beams of a request are the same.
+    # Rows of the constraint are request · b + beam.  Before the first token all beams of a request are equal.
     cursor = None if constraint is None else constraint.start(n_requests * b)
     offsets = torch.arange(n_requests, device=causal.device)[:, None] * b
     positions = mask.sum(1, keepdim=True)
@@ -194,7 +197,7 @@ def _search(
 
 
 class _TwoPartKv:
-    """The two-part layout behind the interface of :class:`TrieKv`: ``visible``, the prompt's padding, never grows."""
+    """The two-part layout with the interface of :class:`TrieKv`: ``visible``, the prompt's padding, never grows."""
 
     def __init__(self, n_layers: int, n_beams: int, prompt_mask: torch.Tensor, max_new_tokens: int) -> None:
         self.cache = Cache(layers=[TwoPartLayer(n_beams * max_new_tokens) for _ in range(n_layers)])
@@ -207,7 +210,7 @@ class _TwoPartKv:
                 layer.follow(parents.clamp(min=0), self._n_prompt)
 
     def n_live(self) -> torch.Tensor:
-        """int64[B]: the prompt's tokens and all suffixes."""
+        """Counts the prompt's tokens and all suffixes: int64[B]."""
         n_own = self.cache.layers[0].n_columns - self._n_prompt
         return self.visible.sum((1, 2)) + n_own
 
@@ -219,7 +222,7 @@ def _capacity(cache: Any) -> int:
 def _prompts(
     prompts: torch.Tensor | Sequence[Sequence[int]], attention_mask: torch.Tensor | None, causal: CausalModel
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """ids int64[B, P] and mask int64[B, P] on the model's device, left padded."""
+    """Returns ids int64[B, P] and mask int64[B, P] on the model's device, left padded."""
     if isinstance(prompts, torch.Tensor):
         if prompts.ndim != 2 or prompts.is_floating_point():
             raise DecodingError(
@@ -233,7 +236,7 @@ def _prompts(
             raise DecodingError("attention_mask must be 0 or 1, and prompts padded on the left: 0 … 0 1 … 1")
     else:
         if attention_mask is not None:
-            raise DecodingError("attention_mask goes with a tensor of prompts; lists of ids are padded here")
+            raise DecodingError("attention_mask needs prompts as a tensor; pass lists of ids without it")
         width = max((len(prompt) for prompt in prompts), default=0)
         ids = torch.zeros((len(prompts), width), dtype=torch.int64)
         mask = torch.zeros_like(ids)
@@ -242,7 +245,7 @@ def _prompts(
             mask[i, width - len(prompt) :] = 1
         ids, mask = ids.to(causal.device), mask.to(causal.device)
     if not len(ids) or not ids.shape[1] or not bool(mask.any(1).all()):
-        raise DecodingError("there must be a prompt, and each needs at least one token (a start token, say)")
+        raise DecodingError("pass at least one prompt, and at least one token in each (a start token, say)")
     seen = ids[mask.bool()]
     if bool((seen < 0).any()) or bool((seen >= causal.n_tokens).any()):
         raise DecodingError(f"a prompt has a token outside range({causal.n_tokens}), the model's vocabulary")
@@ -254,8 +257,8 @@ def _eos_ids(model: Any, eos_token_id: int | Iterable[int] | None) -> tuple[int,
         eos_token_id = model.generation_config.eos_token_id
     if eos_token_id is None:
         return ()
-    listed = (eos_token_id,) if isinstance(eos_token_id, int) else tuple(index(token) for token in eos_token_id)
-    return tuple(sorted(set(listed)))
+    ids = (eos_token_id,) if isinstance(eos_token_id, int) else tuple(index(token) for token in eos_token_id)
+    return tuple(sorted(set(ids)))
 
 
 def _max_positions(model: Any) -> int:
@@ -272,8 +275,7 @@ def _fitting(constraint: TokenConstraint, causal: CausalModel, rules: BeamRules)
     if not set(constraint.eos_ids) <= set(rules.eos_ids):
         raise DecodingError(
             f"the constraint ends sequences with {sorted(constraint.eos_ids)}, "
-            f"the search with {sorted(rules.eos_ids)}: "
-            "a sequence that the constraint ends would be lost; pass eos_token_id"
+            f"the search with {sorted(rules.eos_ids)}; pass the constraint's end tokens as eos_token_id"
         )
     n_sequences = constraint.n_sequences
     if n_sequences == 0:
