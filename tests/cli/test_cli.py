@@ -98,7 +98,7 @@ def test_usage_errors(run: Run, tmp_path: Path, vocab: Path) -> None:
     refused(run("mask", "x.wfsa", "", "--limit", "many"), "invalid int value")
     refused(run("compile", "--vocab", vocab, "-o", tmp_path / "o"), "either a file")
     (tmp_path / "x.txt").write_text("")
-    refused(run("compile", tmp_path / "x.txt", "--vocab", vocab, "-o", tmp_path / "o"), "cannot tell what this is")
+    refused(run("compile", tmp_path / "x.txt", "--vocab", vocab, "-o", tmp_path / "o"), "unknown kind of source")
     refused(run("compile", tmp_path / "no.json", "--vocab", vocab, "-o", tmp_path / "o"), "No such file")
     (tmp_path / "x.json").write_text("{}")
     refused(
@@ -111,7 +111,7 @@ def test_usage_errors(run: Run, tmp_path: Path, vocab: Path) -> None:
         "not a saved vocabulary",
     )
     common = ("compile", tmp_path / "x.json", "--vocab", vocab, "-o", tmp_path / "o")
-    refused(run(*common, "--set", "speed=11"), "NAME=VALUE with a name out of")
+    refused(run(*common, "--set", "speed=11"), "must be NAME=VALUE with a name out of")
     (tmp_path / "x.lark").write_bytes(b"start: \xff")
     refused(run("compile", tmp_path / "x.lark", "--vocab", vocab, "-o", tmp_path / "o"), "not UTF-8: byte 7 is 0xff")
     refused(run("check", tmp_path / "no.wfsa", "x"), "No such file")
@@ -123,7 +123,7 @@ def test_an_artifact_without_its_vocabulary(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "alone"
     folder.mkdir()
     (folder / "x.wfsa").write_bytes(b"garbage")
-    refused(run("inspect", folder / "x.wfsa"), "no vocabulary lies beside it")
+    refused(run("inspect", folder / "x.wfsa"), "no vocabulary (.vocab) is next to the artifact")
 
 
 @needs_engine
@@ -323,7 +323,7 @@ def write_tokenizer(path: Path) -> None:
 
 def test_an_output_folder_that_is_not_there(tmp_path: Path, vocab: Path, run: Run) -> None:
     nowhere = tmp_path / "no" / "where"
-    told = f"there is no folder {nowhere}; make it first"
+    told = f"the folder {nowhere} does not exist; make it first"
     refused(run("compile", "--kind", "regex", "--text", "a", "--vocab", vocab, "-o", nowhere / "a.wfsa"), told)
     np.save(tmp_path / "rows.npy", np.zeros((1, 2), np.int32))
     refused(run("items", "build", tmp_path / "rows.npy", "-o", nowhere / "a.items"), told)

@@ -90,13 +90,13 @@ def test_tokens_are_bytes_without_a_vocabulary_which_is_said(run: Run, schema: P
 
 
 def test_what_does_not_fit_together_is_refused(run: Run, schema: Path, artifact: Path) -> None:  # noqa: F811
-    refused(run("inspect", schema), "wfsa report shows what of a schema is enforced")
+    refused(run("inspect", schema), "or use wfsa report")
     refused(run("check", artifact, GOOD, "--lenient"), "--set and --lenient are for a schema or grammar")
-    refused(run("check", schema, GOOD, "--eos", "3"), "--eos and --logits go with --vocab")
+    refused(run("check", schema, GOOD, "--eos", "3"), "--eos and --logits need --vocab")
     (schema.parent / "g.regex").write_text("a")
     refused(run("check", schema.parent / "g.regex", "a", "--lenient"), "--lenient is for JSON Schemas")
     (schema.parent / "schema.txt").write_text(schema.read_text())
-    refused(run("check", schema.parent / "schema.txt", GOOD), "a schema or grammar ends in .json, .lark")
+    refused(run("check", schema.parent / "schema.txt", GOOD), "a schema or grammar must end in .json, .lark")
     schema.write_text('{"type": "nonsense"}')
     refused(run("check", schema, GOOD), "at $.type")
 
@@ -104,7 +104,7 @@ def test_what_does_not_fit_together_is_refused(run: Run, schema: Path, artifact:
 @pytest.mark.parametrize("command", ["check", "trace", "mask"])
 def test_help_says_that_a_vocabulary_is_not_needed(run: Run, command: str) -> None:  # noqa: F811
     text = " ".join(run(command, "--help")[1].split())
-    assert "of a schema or grammar, single bytes" in text and "person.json" in text
+    assert "for a schema or grammar, single bytes" in text and "person.json" in text
 
 
 # --- the line end of a file ------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ def test_the_line_end_of_a_file_is_no_part_of_the_text(
 def test_a_dropped_line_end_is_said(run: Run, artifact: Path, tmp_path: Path) -> None:  # noqa: F811
     (tmp_path / "answer.json").write_text(GOOD + "\n")
     where = ("check", artifact, "--file", tmp_path / "answer.json")
-    assert run(*where)[1] == "accepted: 26 bytes, without the line end that closes the file\n"
+    assert run(*where)[1] == "accepted: 26 bytes, without the file's final line end\n"
     assert json.loads(run(*where, "--json")[1]) == {"accepted": True, "bytes": 26, "line_end_dropped": True}
     (tmp_path / "answer.json").write_text(GOOD + "\n\n")
     code, out, _ = run(*where)

@@ -408,7 +408,7 @@ def test_what_no_token_spells_is_not_accepted(run: Run, tmp_path: Path) -> None:
     assert run("compile", source, "--kind", "regex", "--vocab", vocabulary, "-o", artifact)[0] == 0
     assert run("trace", artifact, "ab")[0] == 0
     code, out, _ = run("trace", artifact, "abc")
-    assert code == 1 and "no token of the vocabulary spells what stands at byte 2" in out
+    assert code == 1 and "no token of the vocabulary spells the text at byte 2" in out
     pytest.importorskip("llguidance")
     rows = compare('{"type": "string"}', Vocab([b'"', b"a", b"</s>"], [2], [2]), [b'"a"', b'"a"!'], 1)
     assert [row.accepted for row in rows if row.engine.startswith("wfsa")] == [1, 1]

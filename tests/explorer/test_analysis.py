@@ -448,12 +448,12 @@ term ::= "(" expr ")" | [0-9]+ | "f(" expr ")"
 @pytest.mark.parametrize(
     ("kind", "source", "text", "told", "expected"),
     [
-        ("lark", ARITHMETIC["source"], "12 * )", ("line 4", "RPAR, of the rule atom, cannot stand here"),
+        ("lark", ARITHMETIC["source"], "12 * )", ("line 4", "RPAR, of the rule atom, cannot come here"),
          ("NAME", "line 9")),
-        ("gbnf", GBNF, "1 + )", ("3:1", '")", of the rule term, cannot stand here'), ('"("', "3:1")),
-        ("gbnf", GBNF, "1 + ?", ("", "no terminal begins or goes on like this"), ('like "0"', "3:1")),
+        ("gbnf", GBNF, "1 + )", ("3:1", '")", of the rule term, cannot come here'), ('"("', "3:1")),
+        ("gbnf", GBNF, "1 + ?", ("", "no terminal begins or continues like this"), ('like "0"', "3:1")),
         ("regex", "(19|20)[0-9]{2}-(0[1-9]|1[0-2])", "2026-13",
-         ("the pattern", 'like "1900-01" does not go on like this'), ('like "1900-01"', "the pattern")),
+         ("the pattern", 'like "1900-01" does not continue like this'), ('like "1900-01"', "the pattern")),
     ],
 )  # fmt: skip
 def test_why_a_grammar_refuses(

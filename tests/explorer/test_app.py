@@ -246,7 +246,7 @@ def test_an_engine_that_ends_its_process_is_reported(monkeypatch: pytest.MonkeyP
     known = vocabularies.byte_vocabulary()
     explorer = Explorer({known.name: known})
     monkeypatch.setattr(bench, "_CHILD", "import os; os.abort()")
-    with pytest.raises(LimitError, match="wfsa ended its process, with code -6"):
+    with pytest.raises(LimitError, match="wfsa ended its process with code -6"):
         explorer.bench({**benched(explorer, "12"), "engine": "wfsa"})
 
 

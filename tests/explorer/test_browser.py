@@ -264,7 +264,7 @@ def test_places_of_grammars_light_up(opened: Page, title: str, place: str) -> No
     first_line = opened.page.evaluate("document.querySelector('.source-rows').innerText")
     lit = opened.page.text_content(".source-rows mark")
     assert lit and lit in first_line
-    assert opened.page.text_content("#status") == f"{place} is lit up in the source"
+    assert opened.page.text_content("#status") == f"{place} is highlighted in the source"
 
 
 def test_another_example_takes_the_place_of_what_is_edited(opened: Page) -> None:
@@ -279,7 +279,7 @@ def test_a_token_is_written_where_it_was_listed(opened: Page) -> None:
     opened.example("Person")  # refused at byte 25, the cursor is at the end
     opened.show("next")
     assert "at byte 25" in opened.page.inner_text("#next-summary")
-    assert "in place of 2 bytes" in opened.page.inner_text("#next-summary")
+    assert "replaces 2 bytes" in opened.page.inner_text("#next-summary")
     assert opened.page.inner_text(".context del") == "0}"
     opened.page.evaluate("delete document.documentElement.dataset.settled")
     opened.page.click(".next-token:has-text('}') >> nth=0")
@@ -342,12 +342,12 @@ def test_a_slow_picture_is_told_to_be_waited_for(opened: Page) -> None:
     opened.write('{"name": "A')
     opened.page.click("#tab-inside")
     opened.until("document.querySelector('.inside-panel').getAttribute('aria-busy') === 'true'")
-    assert "Drawing what is behind byte 11" in opened.page.inner_text("#inside-summary")
+    assert "Drawing the parser after byte 11" in opened.page.inner_text("#inside-summary")
     for one in held:
         one.continue_()
     opened.page.unroute("**/api/inside")
     opened.until("document.querySelector('.inside-panel').getAttribute('aria-busy') === null")
-    assert "Behind byte 11" in opened.page.inner_text("#inside-summary")
+    assert "After byte 11" in opened.page.inner_text("#inside-summary")
 
 
 def test_compiling_again_while_tokens_are_on_the_way(opened: Page) -> None:
@@ -371,7 +371,7 @@ def test_pictures_without_a_way_say_why(opened: Page) -> None:
     opened.source('{"type": "string", "maxLength": 100}')
     opened.write('"abc')
     opened.show("inside")
-    assert "does not know how long a string may be" in opened.page.inner_text("#panel-inside")
+    assert "does not model how long a string may be" in opened.page.inner_text("#panel-inside")
     assert opened.page.locator(".lexer-node").count() > 2
 
 
@@ -412,7 +412,7 @@ def test_an_empty_text_is_none(opened: Page) -> None:
     [
         ("<=>", "< = >"), ("0123456789", "0-9"), ("ab", "a b"), ("abcXYZ-", "- X-Z a-c"), (" \t\n\r,", "white space ,"),
         (" !\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[]^_`abcdefghijklmnopqrstuvwxyz{|}~",
-         "any printed but \\, space"),
+         "any printable but \\, space"),
     ],
 )  # fmt: skip
 def test_sets_of_bytes(opened: Page, text: str, said: str) -> None:
@@ -759,7 +759,7 @@ def test_what_could_not_be_asked_is_no_verdict(opened: Page) -> None:
     assert "Accepted" in opened.page.inner_text("#verdict")
     opened.page.route("**/api/text", lambda route: route.abort())
     opened.write('{"name": "Ada", "age": 1}}')
-    assert opened.page.inner_text("#verdict") == "The text is not followed: the server does not answer."
+    assert opened.page.inner_text("#verdict") == "The text could not be checked: the server does not answer."
     assert opened.page.locator(".token-rows .token").count() == 0
     opened.page.unroute("**/api/text")
     opened.write('{"name": "Adam", "age": 2}')
@@ -775,7 +775,7 @@ def test_the_verdict_of_an_earlier_text_goes_while_a_long_one_is_followed(opened
     opened.write("12")
     assert "Refused at byte 0" in opened.page.inner_text("#verdict")
     opened.page.fill("#text-field", "[" + "1234567, " * 100_000)
-    opened.until("document.querySelector('#verdict').innerText.startsWith('Followed up to byte')")
+    opened.until("document.querySelector('#verdict').innerText.startsWith('Checked up to byte')")
     opened.write("[]")
     assert "Accepted" in opened.page.inner_text("#verdict")
 

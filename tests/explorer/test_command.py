@@ -49,13 +49,13 @@ def test_export_writes_one_file(tmp_path: Path, capsys: pytest.CaptureFixture[st
     ("arguments", "said"),
     [
         (["explore", "x.unknown"], "pass --kind"),
-        (["explore", "--text-file", "x"], "go with a schema"),
+        (["explore", "--text-file", "x"], "need a schema"),
         (["explore", "--vocab", "/nowhere"], "no such file"),
         (["explore", "--port", "70000"], "0 to 65535"),
         (["explore", "--max-seconds", "nan"], "above 0"),
         (["explore", "--max-seconds", "-1"], "above 0"),
         (["explore", "--host", "192.0.2.1", "--port", "1"], "192.0.2.1, port 1: "),
-        (["explore", "--export", "/nowhere/page.html"], "there is no folder"),
+        (["explore", "--export", "/nowhere/page.html"], "/nowhere does not exist"),
     ],
 )
 def test_errors_in_one_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -95,5 +95,5 @@ def test_a_token_of_two_thousand_cuts() -> None:
 
 def test_build_is_of_cfg() -> None:
     constraint = reference.compile(read_lark(STARS), wfsa.Vocab([b"*"]))
-    with pytest.raises(wfsa.GrammarError, match="under 'longest' automata are of places in texts"):
+    with pytest.raises(wfsa.GrammarError, match="needs the policy 'cfg'; under 'longest'"):
         constraint.build()

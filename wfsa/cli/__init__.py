@@ -1,4 +1,4 @@
-"""The command line: ``wfsa``, or ``python -m wfsa``. One command a file."""
+"""The command line: ``wfsa``, or ``python -m wfsa``. One file per command."""
 
 from wfsa.cli.main import main
 

@@ -1,4 +1,4 @@
-"""What a command that does something says in the end: a line for people, or an object of JSON."""
+"""The final report of a command: a line for people, or an object of JSON."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from wfsa.cli import readable
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
-    """The option ``--json``."""
+    """Adds the option ``--json``."""
     parser.add_argument("--json", action="store_true", help="print one object of JSON")
 
 
-def tell(arguments: argparse.Namespace, text: str, **facts: object) -> None:
-    """`text`, or under ``--json`` the facts in it."""
+def print_answer(arguments: argparse.Namespace, text: str, **facts: object) -> None:
+    """Prints `text`, or under ``--json`` the `facts` in it."""
     print(json.dumps(facts, default=str) if arguments.json else readable.printable(text), flush=True)

@@ -1,4 +1,4 @@
-"""``wfsa bench``: the installed engines on a schema of one's own, side by side: compile time, masks, and verdicts."""
+"""``wfsa bench``: compares the installed engines on the user's schema: compile time, masks, and verdicts."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ examples:
   wfsa bench person.json --vocab FOLDER_OF_THE_MODEL --text answer.json
   wfsa bench person.json --vocab llama3.npz --text one.json --text another.json --repeats 5
 
-Engines: wfsa (ahead, and in the background), and where they are installed llguidance, xgrammar, glrmask and
-outlines-core. Each has one thread, but for wfsa in the background. Without --text the documents are drawn at random
-under the schema by wfsa, with white space as Python's json.dumps has it. Others may refuse some for their spelling, as
-the order of their members; what they accept of documents of your own says more.
+Engines: wfsa (ahead, and in the background), and if installed llguidance, xgrammar, glrmask and outlines-core.
+Each has one thread, except wfsa in the background. Without --text, wfsa draws random documents under the schema, with
+the white space of Python's json.dumps. Other engines may refuse some of these for their spelling, such as the order of
+their members; documents of your own are a better test.
 """
 
 
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", type=Path, metavar="SCHEMA", help="a file, or - for standard input")
     vocab_arguments.add_arguments(parser)
     parser.add_argument("--text", type=Path, action="append", default=[], metavar="FILE", help="a document; repeat")
-    parser.add_argument("--repeats", type=int, default=3, help="of each compile; the least counts (%(default)s)")
+    parser.add_argument("--repeats", type=int, default=3, help="compiles per engine; the best counts (default: 3)")
     parser.add_argument("--json", action="store_true", help="a line of JSON for each engine")
 
 
@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     schema = read_text(arguments.source)
     vocab = vocab_arguments.read(arguments)
     if arguments.repeats < 1:
-        raise WfsaError(f"--repeats {arguments.repeats}: at least 1")
+        raise WfsaError(f"--repeats must be at least 1, got {arguments.repeats}")
     texts = [read_bytes(path).rstrip(b"\r\n") for path in arguments.text] or drawn_texts(schema, vocab, 3)
     rows = compare(schema, vocab, texts, arguments.repeats)
     if arguments.json:
@@ -59,5 +59,5 @@ def run(arguments: argparse.Namespace) -> int:
         table.add_row(row.engine, compiled, *times, f"{row.accepted} of {len(texts)}", cell(row.error))
     print_table(table)
     n_texts = f"{len(texts)} text{'' if len(texts) == 1 else 's'}"
-    print(f"{n_texts}, {sum(map(len, texts)):,} bytes; masks behind every token, {vocab.n_tokens:,} tokens")
+    print(f"{n_texts}, {sum(map(len, texts)):,} bytes; a mask after every token, {vocab.n_tokens:,} tokens")
     return 0

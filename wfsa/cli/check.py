@@ -1,4 +1,4 @@
-"""``wfsa check``: is a text accepted, and if not, where, what was expected there, and why."""
+"""``wfsa check``: reports whether a text is accepted, and if not, where, what was expected there, and why."""
 
 from __future__ import annotations
 
@@ -39,42 +39,42 @@ def run(arguments: argparse.Namespace) -> int:
     while offset < len(text) and state.commit_bytes(text[offset : offset + 1]):
         offset += 1
     accepted = offset == len(text) and state.is_accepting()
-    told: dict[str, Any] = {"accepted": accepted, "bytes": len(text)}
+    verdict: dict[str, Any] = {"accepted": accepted, "bytes": len(text)}
     if len(text) < n_bytes:
-        told["line_end_dropped"] = True
+        verdict["line_end_dropped"] = True
     if not accepted:
         refused = _refused_token(vocab, text[offset:])
-        told |= {
+        verdict |= {
             "offset": offset, "place": readable.place_text(text, offset), "too_early": offset == len(text),
             "expected": readable.allowed_text(vocab, state.get_mask().ids()),
             "because": None if refused is None else state.explain(refused),
         }  # fmt: skip
     if arguments.json:
-        terminal.say(json.dumps(told))
+        terminal.say(json.dumps(verdict))
     elif accepted:
-        dropped = ", without the line end that closes the file" if len(text) < n_bytes else ""
+        dropped = ", without the file's final line end" if len(text) < n_bytes else ""
         terminal.say(f"accepted: {len(text)} bytes{dropped}")
     else:
-        _show(told, text)
+        _show(verdict, text)
     return 0 if accepted else 1
 
 
-def _show(told: dict[str, Any], text: bytes) -> None:
-    offset = told["offset"]
-    if told["too_early"]:
-        terminal.say(f"not accepted: the text ends too early, at {told['place']}")
+def _show(verdict: dict[str, Any], text: bytes) -> None:
+    offset = verdict["offset"]
+    if verdict["too_early"]:
+        terminal.say(f"not accepted: the text ends too early, at {verdict['place']}")
     else:
-        terminal.say(f"not accepted: refused at {told['place']}: {readable.character_name(text, offset)}")
+        terminal.say(f"not accepted: refused at {verdict['place']}: {readable.character_name(text, offset)}")
     terminal.say(f"  text      {(coloured if terminal.colours() else readable.context_text)(text, offset)}")
-    terminal.say(f"  expected  {told['expected']}")
-    if told["because"] is not None:
-        terminal.say(f"  because   {readable.printable(told['because'])}")
+    terminal.say(f"  expected  {verdict['expected']}")
+    if verdict["because"] is not None:
+        terminal.say(f"  because   {readable.printable(verdict['because'])}")
 
 
 def coloured(text: bytes, offset: int, width: int = 400) -> str:
-    """The text around a place: what was taken in green, the character that is refused marked, the rest faint.
+    """Returns the text around a place: accepted bytes in green, the refused character marked, the rest faint.
 
-    Control characters of the text are shown, never sent to the terminal.
+    Control characters of the text are escaped, never sent to the terminal.
     """
     offset, _ = readable.character_at(text, offset)
     before, after = text[max(0, offset - width) : offset], text[offset : offset + width]
@@ -91,8 +91,8 @@ def _shown(text: str) -> str:
 
 
 def _refused_token(vocab: Vocab, rest: bytes) -> int | None:
-    """The shortest token that begins ``rest``: its refusal is the text's."""
+    """Returns the shortest token that begins ``rest``; the reason for its refusal is the text's."""
     beginnings = {rest[:length] for length in range(1, min(len(rest), 8) + 1)}
     special = set(vocab.special_ids.tolist())
-    found = [i for i, token in enumerate(vocab.tokens) if token in beginnings and i not in special]
-    return min(found, key=lambda i: (len(vocab.tokens[i]), i), default=None)
+    ids = [i for i, token in enumerate(vocab.tokens) if token in beginnings and i not in special]
+    return min(ids, key=lambda i: (len(vocab.tokens[i]), i), default=None)

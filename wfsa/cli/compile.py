@@ -1,4 +1,4 @@
-"""``wfsa compile``: a JSON Schema, a grammar, a regex or a list of texts, for a vocabulary, to an artifact."""
+"""``wfsa compile``: compiles a JSON Schema, a grammar, a regex or a list of texts for a vocabulary."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from wfsa.cli import option_settings, sources, vocab_arguments
-from wfsa.cli.answers import add_json, tell
+from wfsa.cli.answers import add_json, print_answer
 from wfsa.cli.files import read_bytes, require_folder
 from wfsa.errors import WfsaError
 
@@ -21,10 +21,10 @@ examples:
   wfsa compile big.json --vocab llama3.npz -o big.wfsa --set mode=lazy --set whitespace=indent --set indent=4
   wfsa compile --kind texts titles.txt --vocab model.gguf -o titles.wfsa
 
-The kind is told by the suffix (.json is a JSON Schema, .lark, .gbnf, .regex) or by --kind. Of --kind texts each line
-is one text, and the constraint takes exactly these; there may be millions. A vocabulary is a model's folder
-(tokenizer.json and the configurations beside it), a tokenizer.json, a .gguf, a .tiktoken, a SentencePiece .model, an
-.npz, or a saved .vocab.
+The suffix gives the kind (.json is a JSON Schema, .lark, .gbnf, .regex), or --kind does. With --kind texts each line
+is one text, and the constraint accepts exactly these; there may be millions. A vocabulary is a model's folder
+(tokenizer.json and the model's configuration files), a tokenizer.json, a .gguf, a .tiktoken, a SentencePiece .model,
+an .npz, or a saved .vocab.
 """
 
 
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="the artifact to write")
     option_settings.add_arguments(parser, "wfsa.CompileOptions, or for a JSON Schema of wfsa.SchemaOptions")
     parser.add_argument(
-        "--lenient", action="store_true", help="ignore what of a JSON Schema cannot be enforced (the report lists it)"
+        "--lenient", action="store_true", help="ignore JSON Schema keywords that cannot be enforced (see the report)"
     )
     add_json(parser)
 
@@ -44,10 +44,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     source: Path | None = arguments.source
     if (source is None) == (arguments.text is None):
-        raise WfsaError("give either a file with a schema or grammar, or --text")
+        raise WfsaError("pass either a file with a schema or grammar, or --text")
     kind = arguments.kind or (sources.kind_of(source) if source else None)
     if kind is None:
-        raise WfsaError(f"{source or '--text'}: cannot tell what this is; pass --kind {'|'.join(KINDS)}")
+        raise WfsaError(f"{source or '--text'}: unknown kind of source; pass --kind {'|'.join(KINDS)}")
     if arguments.lenient and kind != "json-schema":
         raise WfsaError("--lenient is for JSON Schemas")
     output: Path = arguments.output
@@ -59,7 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
     texts = f"{len(constraint):,} texts, " if kind == "texts" else ""
     text = f"{output}: {texts}{n_bytes / 1024:,.1f} KB for {len(vocab):,} tokens"
     vocabulary = {"tokens": vocab.n_tokens, "fingerprint": vocab.fingerprint}
-    tell(arguments, text, output=output, kind=kind, bytes=n_bytes, vocabulary=vocabulary, stats=dict(constraint.stats))
+    facts = {"output": output, "kind": kind, "bytes": n_bytes, "vocabulary": vocabulary}
+    print_answer(arguments, text, **facts, stats=dict(constraint.stats))
     return 0
 
 
@@ -71,8 +72,8 @@ def _grammar(arguments: argparse.Namespace, kind: str) -> tuple[Any, Any]:
     text = str(arguments.text) if arguments.source is None else sources.read_source(arguments.source, kind)
     vocab = vocab_arguments.read(arguments)
     with CompileBar(Console(stderr=True)) as bar:
-        made = sources.compile_source(kind, text, vocab, arguments.set, lenient=arguments.lenient, progress=bar)
-        return made, vocab
+        constraint = sources.compile_source(kind, text, vocab, arguments.set, lenient=arguments.lenient, progress=bar)
+        return constraint, vocab
 
 
 def _texts(arguments: argparse.Namespace) -> tuple[Any, Any]:
@@ -86,6 +87,6 @@ def _texts(arguments: argparse.Namespace) -> tuple[Any, Any]:
     if not all(lines):
         raise WfsaError(f"{source}: line {lines.index(b'') + 1} is empty; a text has at least one byte")
     if not lines:
-        raise WfsaError(f"{source} is empty: nothing could ever be written")
+        raise WfsaError(f"{source} is empty; a list of texts needs at least one")
     vocab = vocab_arguments.read(arguments)
     return wfsa.compile_texts(lines, vocab), vocab

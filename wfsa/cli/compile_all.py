@@ -1,4 +1,4 @@
-"""``wfsa compile-all``: thousands of schemas for several vocabularies, into a store."""
+"""``wfsa compile-all``: compiles thousands of schemas for several vocabularies into a store."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ examples:
   wfsa compile-all requests.jsonl --field schema --vocab llama3.npz --vocab qwen3.npz --store s3://bucket/constraints
   wfsa compile-all requests.jsonl --vocab llama3.npz --store s3://bucket/constraints --ray auto
 
-A folder holds .json (JSON Schemas), .lark, .gbnf, .ebnf, .regex; a line of a .jsonl is a schema, or with --field an
-object that has one. What is in the store already is left alone, so a farm that was stopped goes on where it was.
-Exit code 1 if a source failed.
+A folder has files .json (JSON Schemas), .lark, .gbnf, .ebnf, .regex; a line of a .jsonl is a schema, or with --field
+an object that contains one. Artifacts already in the store are not compiled again, so a stopped run can be resumed by
+the same command. Exit code 1 if a source failed.
 """
 
 
@@ -32,19 +32,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="a model's folder, or a file with its vocabulary; repeat")  # fmt: skip
     parser.add_argument("--store", required=True, metavar="URL", help="a folder, or any URL that fsspec knows")
     parser.add_argument("--store-option", action="append", default=[], metavar="NAME=VALUE",
-                        help="what fsspec takes beside the URL; repeat")  # fmt: skip
-    parser.add_argument("--field", metavar="NAME", help="where an object of a .jsonl has its schema")
-    parser.add_argument("--workers", type=int, metavar="N", help="processes here (default: one a processor)")
+                        help="an option of the URL's fsspec filesystem; repeat")  # fmt: skip
+    parser.add_argument("--field", metavar="NAME", help="the field of a .jsonl line that contains the schema")
+    parser.add_argument("--workers", type=int, metavar="N", help="local processes (default: one per processor)")
     parser.add_argument("--ray", nargs="?", const="auto", metavar="ADDRESS", help="use the workers of a Ray cluster")
-    parser.add_argument("--ray-memory", type=int, default=2048, metavar="MB", help="reserved for each of those")
-    parser.add_argument("--retry-failed", action="store_true", help="try again what failed before")
+    parser.add_argument("--ray-memory", type=int, default=2048, metavar="MB", help="reserved for each Ray worker")
+    parser.add_argument("--retry-failed", action="store_true", help="compile sources again that failed before")
     option_settings.add_arguments(parser, "wfsa.CompileOptions or wfsa.SchemaOptions")
-    parser.add_argument("--lenient", action="store_true", help="ignore what of a JSON Schema cannot be enforced")
+    parser.add_argument("--lenient", action="store_true", help="ignore JSON Schema keywords that cannot be enforced")
     parser.add_argument("--json", action="store_true", help="print every outcome as a line of JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """1 where something failed."""
+    """Returns 1 if a source failed."""
     from rich.console import Console
 
     import wfsa
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     names = option_settings.fields(wfsa.SchemaOptions) & given.keys()
     schema_options = option_settings.schema_options({name: given.pop(name) for name in names}, arguments.lenient)
     if "mode" in given:
-        raise WfsaError("--set mode: what goes into a store is always compiled ahead")
+        raise WfsaError("--set mode: a store contains only constraints compiled ahead; omit the option")
     vocabs: dict[str, wfsa.Vocab] = {}
     for path in arguments.vocab:
         if not path.exists():
@@ -73,8 +73,8 @@ def run(arguments: argparse.Namespace) -> int:
             print(json.dumps(outcome._asdict()))
     else:
         for outcome in report.failures:
-            told = f"{outcome.place}: for {outcome.vocabulary}: {outcome.status}: {' '.join(outcome.error.split())}"
-            print(readable.printable(told))
+            error = " ".join(outcome.error.split())
+            print(readable.printable(f"{outcome.place}: for {outcome.vocabulary}: {outcome.status}: {error}"))
         size, busy = (sum(getattr(o, name) for o in report.outcomes) for name in ("n_bytes", "seconds"))
         print(
             f"{arguments.store}: {report.count('stored'):,} stored ({size / 1e6:,.1f} MB), "
@@ -87,21 +87,21 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def url_options(given: list[str]) -> dict[str, Any]:
-    """``NAME=VALUE``; a value is JSON where it can be read so."""
-    found: dict[str, Any] = {}
+    """Returns options given as ``NAME=VALUE``; a value is read as JSON if it is JSON, else as a string."""
+    options: dict[str, Any] = {}
     for setting in given:
         name, equals, value = setting.partition("=")
         if not equals:
-            raise WfsaError(f"--store-option {setting}: an option is NAME=VALUE")
+            raise WfsaError(f"--store-option {setting}: an option must be NAME=VALUE")
         try:
-            found[name] = json.loads(value)
+            options[name] = json.loads(value)
         except ValueError:
-            found[name] = value
-    return found
+            options[name] = value
+    return options
 
 
 class _Counter:
-    """A bar on a terminal; elsewhere a line every ten seconds."""
+    """Shows progress: a bar on a terminal, elsewhere a line every ten seconds."""
 
     def __init__(self, console: Any) -> None:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
@@ -112,7 +112,7 @@ class _Counter:
             transient=True, disable=not self._terminal,
         )  # fmt: skip
         self._task = self._bar.add_task("compiling", total=None)
-        self._told = time.monotonic()
+        self._printed = time.monotonic()
 
     def __enter__(self) -> _Counter:
         self._bar.start()
@@ -123,6 +123,6 @@ class _Counter:
 
     def __call__(self, done: int, total: int) -> None:
         self._bar.update(self._task, completed=done, total=total)
-        if not self._terminal and time.monotonic() - self._told > 10:
-            self._told = time.monotonic()
+        if not self._terminal and time.monotonic() - self._printed > 10:
+            self._printed = time.monotonic()
             print(f"wfsa: {done:,} of {total:,}", file=sys.stderr)

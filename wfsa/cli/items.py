@@ -1,9 +1,9 @@
 """``wfsa items build | inspect | query | publish | follow | verify | prune``: the command line of item indexes.
 
 ``build`` reads .npy or Parquet files, into one file or, with ``--ray`` or ``--shards``, into shards in a folder or at a
-URL; ``inspect`` shows sizes by part and by level, ``query`` says what follows a prefix of codes and which items it is.
-Of catalogues in shards, ``publish`` adds and removes items, ``follow`` prints versions as they come, ``verify`` looks
-for damage, and ``prune`` removes what earlier versions have left.
+URL.  ``inspect`` shows sizes by part and by level.  ``query`` shows the codes that may follow a prefix, and its items.
+For catalogues in shards, ``publish`` adds and removes items, ``follow`` prints versions as they appear, ``verify``
+looks for damage, and ``prune`` removes files of earlier versions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from wfsa.cli.answers import add_json, tell
+from wfsa.cli.answers import add_json, print_answer
 from wfsa.cli.files import read_text, require_folder
 from wfsa.cli.tables import facts_table, print_table
 from wfsa.errors import ItemError
@@ -54,7 +54,7 @@ A closed set of texts is a constraint: wfsa compile --kind texts.
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The sub-commands."""
+    """Adds the sub-commands."""
     commands = parser.add_subparsers(dest="items_command", metavar="COMMAND", required=True)
 
     def command(name: str, text: str) -> argparse.ArgumentParser:
@@ -70,58 +70,58 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "source", nargs="+",
         help="int[N, L] in a .npy; or Parquet or Arrow files with codes in columns or a list: paths, folders, URLs",
     )  # fmt: skip
-    sub.add_argument("-o", "--output", required=True, metavar="OUT", help="the file to write; of shards, folder or URL")
-    sub.add_argument("--codes", metavar="V", help="codes a level: one number, or one a level, separated by commas")
+    sub.add_argument("-o", "--output", required=True, metavar="OUT", help="file to write; for shards, a folder or URL")
+    sub.add_argument("--codes", metavar="V", help="codes per level: one number, or one for each, separated by commas")
     sub.add_argument("--offsets", metavar="T", help="first token of each level, separated by commas (default: 0)")
-    sub.add_argument("--logits", type=int, metavar="N", help="entries of the model's logits (default: what is needed)")
+    sub.add_argument("--logits", type=int, metavar="N", help="width of the model's logits (default: the least)")
     sub.add_argument("--end", type=int, metavar="ID", help="the token that closes an item")
     _add_columns(sub)
-    sub.add_argument("--ids", type=Path, metavar="FILE", help="a .npy file of item ids, one an item")
-    sub.add_argument("--rank", action="store_true", help="name items by their rank; keeps no ids")
-    sub.add_argument("--layout", choices=LAYOUTS, default="interval", help="of the index (default: %(default)s)")
+    sub.add_argument("--ids", type=Path, metavar="FILE", help="a .npy file of item ids, one per item")
+    sub.add_argument("--rank", action="store_true", help="name items by their rank; store no ids")
+    sub.add_argument("--layout", choices=LAYOUTS, default="interval", help="layout of the index (default: %(default)s)")
     sub.add_argument("--head-depth", type=int, metavar="D", help="levels in the dense head (default: by size)")
     sub.add_argument("--small", type=int, default=SMALL, metavar="K", help="leaves of a node without a child list")
-    sub.add_argument("--memory", type=int, default=2048, metavar="MB", help="for sorting; of shards, for a task")
-    sub.add_argument("--scratch", type=Path, metavar="FOLDER", help="for those files (default: the system's)")
-    sub.add_argument("--threads", type=int, metavar="N", help="that sort (default: one a processor, at most 16)")
+    sub.add_argument("--memory", type=int, default=2048, metavar="MB", help="memory of the sort; for shards, of a task")
+    sub.add_argument("--scratch", type=Path, metavar="FOLDER", help="for files of the sort (default: the system's)")
+    sub.add_argument("--threads", type=int, metavar="N", help="of the sort (default: one per processor, at most 16)")
     sub.add_argument(
         "--ray", nargs="?", const="auto", metavar="ADDRESS",
-        help="write shards, on a Ray cluster: auto, HOST:PORT, or local for one of this command (default: auto)",
+        help="write shards, on a Ray cluster: auto, HOST:PORT, or local for one started here (default: auto)",
     )  # fmt: skip
-    sub.add_argument("--shards", type=int, metavar="N", help="write shards, N at most; without --ray in this process")
-    sub.add_argument("--sorted-rows", action="store_true", help="keep no row numbers in shards")
+    sub.add_argument("--shards", type=int, metavar="N", help="write at most N shards; without --ray in this process")
+    sub.add_argument("--sorted-rows", action="store_true", help="store no row numbers in shards")
     sub = command("inspect", "show an index's sizes by part and by level")
-    sub.add_argument("index", help="what wfsa items build wrote")
-    sub = command("query", "show what may follow a prefix of codes")
-    sub.add_argument("index", help="what wfsa items build wrote")
-    sub.add_argument("codes", type=int, nargs="*", help="the prefix, none for the root")
-    sub.add_argument("--limit", type=int, default=20, help="how many codes and items to list (default: %(default)s)")
+    sub.add_argument("index", help="an index that wfsa items build wrote")
+    sub = command("query", "show the codes that may follow a prefix")
+    sub.add_argument("index", help="an index that wfsa items build wrote")
+    sub.add_argument("codes", type=int, nargs="*", help="the prefix; none for the root")
+    sub.add_argument("--limit", type=int, default=20, help="the most codes and items to list (default: %(default)s)")
     sub = command("publish", "add and remove items of a catalogue in shards")
-    sub.add_argument("index", help="its folder or URL")
+    sub.add_argument("index", help="the catalogue's folder or URL")
     sub.add_argument("--add", metavar="FILE", help="Parquet or Arrow: items, with their ids in --id-column")
     _add_columns(sub)
-    sub.add_argument("--remove", type=Path, metavar="FILE", help="ids: a .npy, or a text with one a line")
-    sub = command("follow", "print the versions of a catalogue in shards as they come")
-    sub.add_argument("index", help="its folder or URL")
-    sub.add_argument("--every", type=float, default=60, metavar="S", help="seconds between two looks (default: 60)")
-    sub.add_argument("--once", action="store_true", help="load it, print its version, and end")
-    sub.add_argument("--cache", type=Path, metavar="FOLDER", help="keeps what was fetched, and the index")
+    sub.add_argument("--remove", type=Path, metavar="FILE", help="ids: a .npy, or a text file with one per line")
+    sub = command("follow", "print the versions of a catalogue in shards as they appear")
+    sub.add_argument("index", help="the catalogue's folder or URL")
+    sub.add_argument("--every", type=float, default=60, metavar="S", help="seconds between checks (default: 60)")
+    sub.add_argument("--once", action="store_true", help="load the catalogue, print its version, and exit")
+    sub.add_argument("--cache", type=Path, metavar="FOLDER", help="keeps fetched files, and the index")
     sub = command("verify", "read every file of a catalogue in shards and check it")
-    sub.add_argument("index", help="its folder or URL")
-    sub.add_argument("--remove", action="store_true", help="remove what is damaged; a build writes it again")
+    sub.add_argument("index", help="the catalogue's folder or URL")
+    sub.add_argument("--remove", action="store_true", help="remove damaged files; a build writes them again")
     sub = command("prune", "remove files of earlier versions of a catalogue in shards")
-    sub.add_argument("index", help="its folder or URL; no build may be at work there")
+    sub.add_argument("index", help="the catalogue's folder or URL; no build may be running there")
     sub.add_argument(
         "--days", type=float, default=7, metavar="N",
-        help="so old must they be, and the present base (default: %(default)s)",
+        help="the least age of these files and of the present base (default: %(default)s)",
     )  # fmt: skip
-    sub.add_argument("--dry-run", action="store_true", help="tell only what would be removed")
+    sub.add_argument("--dry-run", action="store_true", help="only report what would be removed")
 
 
 def _add_columns(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("--columns", nargs="+", metavar="NAME", help="a Parquet file's columns of codes, one a level")
-    sub.add_argument("--list-column", metavar="NAME", help="its column of lists: all codes of an item")
-    sub.add_argument("--id-column", metavar="NAME", help="its column of item ids")
+    sub.add_argument("--columns", nargs="+", metavar="NAME", help="Parquet columns of codes, one per level")
+    sub.add_argument("--list-column", metavar="NAME", help="Parquet column of lists: all codes of an item")
+    sub.add_argument("--id-column", metavar="NAME", help="Parquet column of item ids")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -138,7 +138,7 @@ def _numbers(text: str | None, name: str) -> list[int] | None:
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:
-        raise ItemError(f"--{name} {text!r} is not a list of numbers") from None
+        raise ItemError(f"--{name} must be whole numbers separated by commas, got {text!r}") from None
 
 
 def _build(arguments: argparse.Namespace) -> int:
@@ -148,7 +148,7 @@ def _build(arguments: argparse.Namespace) -> int:
     output = Path(arguments.output)
     require_folder(output)
     if sum(map(bool, (arguments.ids, arguments.id_column, arguments.rank))) > 1:
-        raise ItemError("give one of --ids, --id-column and --rank")
+        raise ItemError("pass at most one of --ids, --id-column and --rank")
     ids: Any = "rank" if arguments.rank else open_npy(arguments.ids) if arguments.ids else None
     begin = time.perf_counter()
     with CompileBar(Console(stderr=True)) as bar:
@@ -165,12 +165,12 @@ def _build(arguments: argparse.Namespace) -> int:
     index.save(output)
     size = output.stat().st_size
     text = f"{output}: {index.n_items:,} items, {_size(size, index.n_items)}, {seconds:.1f} s"
-    tell(arguments, text, output=output, items=index.n_items, bytes=size, seconds=seconds)
+    print_answer(arguments, text, output=output, items=index.n_items, bytes=size, seconds=seconds)
     return 0
 
 
 def _shared(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The options that a build in one file and one in shards have in common (``BuildSpec``)."""
+    """Returns the build options shared by single-file and sharded indexes (``BuildSpec``)."""
     return {
         "offsets": _numbers(arguments.offsets, "offsets"),
         "logits_size": arguments.logits,
@@ -186,7 +186,7 @@ def _shared(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _size(n_bytes: int, n_items: int) -> str:
-    each = f" ({n_bytes / n_items:.2f} bytes an item)" if n_items else ""
+    each = f" ({n_bytes / n_items:.2f} bytes per item)" if n_items else ""
     return f"{n_bytes / 1e6:,.1f} MB{each}"
 
 
@@ -207,13 +207,13 @@ def _build_shards(arguments: argparse.Namespace, codes: Any) -> int:
             progress=bar,
         )
     seconds = time.perf_counter() - begin
-    told = _shards(manifest)
-    size = _size(told["bytes"], manifest.n_items)
+    facts = _shards(manifest)
+    size = _size(facts["bytes"], manifest.n_items)
     text = (
         f"{arguments.output}: {manifest.n_items:,} items in {len(manifest.shards)} shards, {size}, {seconds:.1f} s, "
         f"version {manifest.serial}"
     )
-    tell(arguments, text, output=arguments.output, seconds=seconds, **told)
+    print_answer(arguments, text, output=arguments.output, seconds=seconds, **facts)
     return 0
 
 
@@ -242,48 +242,48 @@ def _publish(arguments: argparse.Namespace) -> int:
             rows = join_rows([read_rows(chunk.rows, n_levels) for chunk in chunks], n_levels)
             ids = join_ids([read_ids(chunk.ids) for chunk in chunks])
     manifest = publish(arguments.index, rows, ids, removed=removed)
-    tell(arguments, f"{arguments.index}: version {manifest.serial}, {_deltas(manifest)}", **_shards(manifest))
+    print_answer(arguments, f"{arguments.index}: version {manifest.serial}, {_deltas(manifest)}", **_shards(manifest))
     return 0
 
 
 def _follow(arguments: argparse.Namespace) -> int:
     follower = follow(arguments.index, cache=arguments.cache)
     if arguments.every <= 0:
-        raise ItemError(f"--every {arguments.every:g}: seconds between two looks")
+        raise ItemError(f"--every must be a number of seconds above 0, got {arguments.every:g}")
     while True:
         n_items = len(follower.catalogue)
-        tell(arguments, f"{follower.version}  {n_items:,} items", version=follower.version, items=n_items)
+        print_answer(arguments, f"{follower.version}  {n_items:,} items", version=follower.version, items=n_items)
         if arguments.once:
             return 0
-        while not follower.refresh():  # what fails is logged, which goes to standard error
+        while not follower.refresh():  # failures are logged, to standard error
             time.sleep(arguments.every)
 
 
 def _verify(arguments: argparse.Namespace) -> int:
-    """1 where something is damaged."""
+    """Returns 1 if a file is damaged."""
     damaged = find_damage(arguments.index)
     for one in damaged if not arguments.json else ():
-        tell(arguments, one.message)
+        print_answer(arguments, one.message)
     if arguments.remove:
         remove(arguments.index, [one.file for one in damaged])
     n = len(read_manifest(place_of(arguments.index)).files())
     gone = ", removed: build the catalogue again" if damaged and arguments.remove else ""
     text = f"{n - len(damaged):,} files are good, {len(damaged):,} damaged{gone}"
-    told = [{"file": one.file, "error": one.message} for one in damaged]
-    tell(arguments, text, good=n - len(damaged), damaged=told, removed=bool(gone))
+    errors = [{"file": one.file, "error": one.message} for one in damaged]
+    print_answer(arguments, text, good=n - len(damaged), damaged=errors, removed=bool(gone))
     return 1 if damaged else 0
 
 
 def _prune(arguments: argparse.Namespace) -> int:
     if arguments.days < 0:
-        raise ItemError(f"--days {arguments.days:g}: the age of what goes")
+        raise ItemError(f"--days must be at least 0, got {arguments.days:g}")
     gone = find_unneeded(arguments.index, 86400 * arguments.days)
     if not arguments.dry_run:
         remove(arguments.index, [entry.name for entry in gone])
     what = "would be removed" if arguments.dry_run else "removed"
     size = sum(entry.size for entry in gone)
     text = f"{len(gone):,} files ({size / 1e6:,.1f} MB) {what}"
-    tell(arguments, text, removed=len(gone), bytes=size, dry_run=arguments.dry_run)
+    print_answer(arguments, text, removed=len(gone), bytes=size, dry_run=arguments.dry_run)
     return 0
 
 
@@ -298,7 +298,7 @@ def _shards(manifest: Manifest) -> dict[str, Any]:
         "items": manifest.n_items,
         "distinct_sequences": manifest.n_leaves,
         "layout": manifest.layout["name"],
-        "head_depth": manifest.layout["head_depth"],  # none: by size
+        "head_depth": manifest.layout["head_depth"],  # None: by size
         "levels": levels.describe(),
         "end_token": levels.end_token,
         "logits": levels.logits_size,
@@ -313,21 +313,21 @@ def _shards(manifest: Manifest) -> dict[str, Any]:
 
 
 def _print_shards(manifest: Manifest) -> None:
-    told = _shards(manifest)
-    sizes, depth = told["shards"] or [0], told["head_depth"]
+    shards = _shards(manifest)
+    sizes, depth = shards["shards"] or [0], shards["head_depth"]
     head = "by size" if depth is None else f"of {depth} levels"
     facts = {
         "items": f"{manifest.n_items:,}",
         "distinct sequences": f"{manifest.n_leaves:,}",
-        "sequences": told["levels"],
-        "layout": f"{told['layout']}, head {head}",
-        "end token": "none" if told["end_token"] is None else str(told["end_token"]),
-        "logits": f"{told['logits']:,}",
+        "sequences": shards["levels"],
+        "layout": f"{shards['layout']}, head {head}",
+        "end token": "none" if shards["end_token"] is None else str(shards["end_token"]),
+        "logits": f"{shards['logits']:,}",
         "version": str(manifest.serial),
         "base": manifest.base,
         "shards": f"{len(manifest.shards)}, of {min(sizes):,} to {max(sizes):,} items",
-        "bytes": f"{told['bytes']:,}",
-        "ids": told["ids"],
+        "bytes": f"{shards['bytes']:,}",
+        "ids": shards["ids"],
         "rows": manifest.rows,
         "deltas": _deltas(manifest),
     }
@@ -336,7 +336,7 @@ def _print_shards(manifest: Manifest) -> None:
 
 def _inspect(arguments: argparse.Namespace) -> int:
     if is_sharded(arguments.index):
-        manifest = read_manifest(place_of(arguments.index))  # nothing is loaded: it may not fit here
+        manifest = read_manifest(place_of(arguments.index))  # not loaded, since the index may exceed the memory
         if arguments.json:
             print(json.dumps(_shards(manifest)))
         else:
@@ -361,7 +361,7 @@ def _inspect(arguments: argparse.Namespace) -> int:
         print(json.dumps({**facts, **sizes, "levels": rows}))
         return 0
     parts = Table(box=None, pad_edge=False)
-    for title in ("part", "bytes", "bytes an item"):
+    for title in ("part", "bytes", "bytes per item"):
         parts.add_column(title, justify="left" if title == "part" else "right")
     for name, size in {**memory, "layout, all": index.layout_bytes, "all": index.memory_bytes}.items():
         parts.add_row(name, f"{size:,}", f"{size / max(index.n_items, 1):.3f}")
@@ -370,9 +370,9 @@ def _inspect(arguments: argparse.Namespace) -> int:
         table.add_column(title, justify="right")
     for level, row in enumerate(rows):
         table.add_row(str(level), *(f"{value:,}" for value in row.values()))
-    told = {name.replace("_", " "): "none" if value is None else value for name, value in facts.items()}
-    for one in (facts_table(told), parts, table):
-        print_table(one)
+    shown = {name.replace("_", " "): "none" if value is None else value for name, value in facts.items()}
+    for each in (facts_table(shown), parts, table):
+        print_table(each)
         print()
     return 0
 
@@ -399,8 +399,8 @@ def _query(arguments: argparse.Namespace) -> int:
     if arguments.json:
         items = [one.decode("utf-8", "backslashreplace") if isinstance(one, bytes) else one for one in ends]
         most = [{"code": code, "sequences": n} for code, n in following]
-        told = {"sequences": below, "codes": len(codes), "items": items[: arguments.limit], "next": most}
-        print(json.dumps(told, default=int))
+        result = {"sequences": below, "codes": len(codes), "items": items[: arguments.limit], "next": most}
+        print(json.dumps(result, default=int))
         return 0
     print(f"{below:,} sequences below, {len(codes):,} codes may follow")
     if ends:

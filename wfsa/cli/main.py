@@ -1,19 +1,19 @@
 # PYTHON_ARGCOMPLETE_OK
-"""``wfsa COMMAND``: which commands there are, and what becomes of errors.
+"""``wfsa COMMAND``: the commands and the handling of errors.
 
 **Exit codes.** 0: done (``check``, ``trace``: the text is accepted). 1: ``check`` or ``trace`` refused the text,
-``items query`` found nothing, ``items verify`` or ``store verify`` something damaged, a source of ``compile-all``
-failed, or the demo's document is not valid. 2: an error, told in one line on standard error; without any argument,
-``wfsa`` prints its help there. 130: interrupted.
-A reader that has enough (``| head``) is no error: ``check`` and ``trace`` go on to their verdict, else it is 0.
+``items query`` found nothing, ``items verify`` or ``store verify`` found damage, a source of ``compile-all`` failed, or
+the demo's document is not valid. 2: an error, in one line on standard error; without any argument, ``wfsa`` prints its
+help there. 130: interrupted.
+A closed pipe (``| head``) is not an error: ``check`` and ``trace`` go on to their verdict, other commands return 0.
 
 **Completion** in the shell is argcomplete's: ``pip install argcomplete``, and
 ``eval "$(register-python-argcomplete wfsa)"``.
 
 **A command** is a module with ``EXAMPLES``, ``add_arguments(parser)`` and ``run(arguments)``, which returns the exit
-code. Only the one that is called is imported, so that none waits for the packages of the others.
+code. Only the called command is imported, so no command waits for the packages of another.
 
-Errors of wfsa and of the file system are told; anything else is a bug and keeps its traceback.
+Errors of wfsa and of the file system are printed in one line; any other exception is a bug and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -48,25 +48,25 @@ examples:
 
 COMMANDS: Final = {
     "compile": "compile a JSON Schema, a grammar or a list of texts for a vocabulary",
-    "check": "tell whether a text is accepted, and if not, where and what was expected there",
+    "check": "check whether a text is accepted, and if not, show where and what was expected there",
     "inspect": "show an artifact's sizes, stack-depth bound and report",
     "mask": "show the tokens that may follow a prefix",
-    "trace": "show a text token by token: choices, forced ones, times",
-    "report": "show what of a JSON Schema is enforced, keyword by keyword",
-    "profile": "show what of a JSON Schema costs how much, place by place, with advice",
+    "trace": "show a text token by token: number of choices, forced tokens, times",
+    "report": "show how a JSON Schema is enforced, keyword by keyword",
+    "profile": "show the compile cost of a JSON Schema, place by place, with advice",
     "bench": "compare the installed engines on a schema of your own",
     "items": "index a catalogue of semantic ids",
     "compile-all": "compile thousands of schemas for several vocabularies into a store",
-    "explore": "show in a browser what a schema or grammar does, token by token",
+    "explore": "show a schema or grammar at work in a browser, token by token",
     "store": "list, read, check and prune a store of compiled constraints",
     "demo": "let a small language model write a document under a JSON Schema",
 }
 
 
 class _Parser(argparse.ArgumentParser):
-    """Errors in one line, exit code 2; help keeps the examples' line breaks; options may stand between positionals.
+    """Prints errors in one line with exit code 2, keeps the examples' line breaks, allows options anywhere.
 
-    A command that has sub-commands prints its help where nothing follows it.
+    A command that has sub-commands prints its help if called without arguments.
     """
 
     _intermixed = False
@@ -99,7 +99,7 @@ class _Parser(argparse.ArgumentParser):
         return parsed
 
     def called(self, parsed: argparse.Namespace) -> argparse.ArgumentParser:
-        """The parser of the sub-command, at whatever depth, that the arguments call."""
+        """Returns the parser of the sub-command, at any depth, that the arguments call."""
         for action in self._actions:
             if isinstance(action, argparse._SubParsersAction):
                 sub = action.choices[getattr(parsed, action.dest)]
@@ -119,7 +119,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser(called: str | None) -> argparse.ArgumentParser:
-    """The parser, with the arguments of the command that is ``called``."""
+    """Returns the parser, with the arguments of the command ``called``."""
     parser = _Parser(
         prog="wfsa",
         description="Constrained decoding: JSON Schemas and grammars, compiled ahead of time.",
@@ -156,7 +156,7 @@ def _warn(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command that the arguments (by default the process's) name; returns the exit code."""
+    """Runs the command that the arguments (by default the process's) name; returns the exit code."""
     terminal.open_streams()
     given = sys.argv[1:] if arguments is None else arguments
     completing = "_ARGCOMPLETE" in os.environ
@@ -176,7 +176,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except WfsaError as error:
         code = _failed(error)
-    except BrokenPipeError:  # the reader has enough
+    except BrokenPipeError:  # the reader closed the pipe
         code = code or 0
     except OSError as error:
         code = _failed(f"{f'{error.filename}: ' if error.filename else ''}{error.strerror or error}")
@@ -186,7 +186,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     finally:
         try:
             sys.stdout.flush()
-        except OSError:  # told by now
+        except OSError:  # reported above
             terminal.drop_output()
     return code
 

@@ -1,4 +1,4 @@
-"""``wfsa mask``: the tokens that may follow a prefix."""
+"""``wfsa mask``: shows the tokens that may follow a prefix."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     artifact_arguments.add_arguments(parser)
     parser.add_argument("prefix", help="the text so far")
-    parser.add_argument("--limit", type=int, default=40, help="how many tokens to list (default: %(default)s)")
-    parser.add_argument("--ids", action="store_true", help="print the ids only, one a line")
+    parser.add_argument("--limit", type=int, default=40, help="the most tokens to list (default: %(default)s)")
+    parser.add_argument("--ids", action="store_true", help="print only the ids, one per line")
     parser.add_argument("--json", action="store_true", help="print one object of JSON, with all ids")
 
 
@@ -40,8 +40,8 @@ def run(arguments: argparse.Namespace) -> int:
     ids = np.asarray(state.get_mask().ids(), np.int32)
     if arguments.json:
         first = [int(byte) for byte in np.flatnonzero(readable.first_bytes(vocab, ids))]
-        told = {"ids": ids.tolist(), "of": vocab.size, "may_end": state.is_accepting(), "first_bytes": first}
-        print(json.dumps(told))
+        result = {"ids": ids.tolist(), "of": vocab.size, "may_end": state.is_accepting(), "first_bytes": first}
+        print(json.dumps(result))
         return 0
     if arguments.ids:
         print("\n".join(map(str, ids.tolist())))

@@ -12,29 +12,29 @@ from wfsa.cli.suggestions import did_you_mean
 from wfsa.errors import WfsaError
 from wfsa.grammar.json_schema import SchemaOptions
 
-_NO_TEXT: Final = {"progress", "registry"}  # options that no text can give
+_NO_TEXT: Final = {"progress", "registry"}  # options whose values are not text
 
 
 def add_arguments(parser: argparse.ArgumentParser, of: str) -> None:
-    """``--set``; ``of`` says whose options."""
+    """Adds ``--set``; ``of`` names the option classes."""
     parser.add_argument("--set", action="append", default=[], metavar="OPTION=VALUE", help=f"a field of {of}; repeat")
 
 
 def fields(options: type) -> set[str]:
-    """The names that ``--set`` takes of an option class."""
+    """Returns the fields of an option class that ``--set`` can give."""
     return {field.name for field in dataclasses.fields(options)} - _NO_TEXT
 
 
 def read(settings: Sequence[str], *options: type) -> dict[str, Any]:
-    """The fields of these classes that ``--set`` gives; a value is JSON where it can be read so, else a string."""
-    known = set().union(*map(fields, options))
+    """Returns the fields of these classes that ``--set`` gives; a value is read as JSON if it is, else a string."""
+    names = set().union(*map(fields, options))
     chosen: dict[str, Any] = {}
     for setting in settings:
         name, equals, value = setting.partition("=")
-        if not equals or name not in known:
-            hint = did_you_mean(name, known)
-            names = ", ".join(sorted(known))
-            raise WfsaError(f"--set {setting}: an option is NAME=VALUE with a name out of {names}{hint}")
+        if not equals or name not in names:
+            listed = ", ".join(sorted(names))
+            hint = did_you_mean(name, names)
+            raise WfsaError(f"--set {setting}: must be NAME=VALUE with a name out of {listed}{hint}")
         try:
             chosen[name] = json.loads(value)
         except (ValueError, RecursionError):
@@ -43,7 +43,7 @@ def read(settings: Sequence[str], *options: type) -> dict[str, Any]:
 
 
 def schema_options(chosen: dict[str, Any], lenient: bool) -> SchemaOptions:
-    """``chosen`` as options of a schema; ``--lenient`` is one of them."""
+    """Returns ``chosen`` and ``--lenient`` as options of a schema."""
     try:
         return SchemaOptions(**{**chosen, **({"lenient": True} if lenient else {})})
     except TypeError as error:  # a value of another type than the option's

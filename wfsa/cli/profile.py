@@ -1,4 +1,4 @@
-"""``wfsa profile``: what of a JSON Schema costs how much, place by place, with advice."""
+"""``wfsa profile``: shows the compile cost of a JSON Schema, place by place, with advice."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ examples:
   wfsa profile big.json --vocab llama3.npz --seconds 60 --limit 40
   wfsa profile big.json --vocab llama3.npz --json
 
-A place costs what the whole schema takes less without it, so that what places share is counted for none.
+The cost of a place is the time that the whole schema saves without it, so work shared by several places counts for
+none of them.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", type=Path, metavar="SCHEMA", help="a file, or - for standard input")
-    vocab_arguments.add_arguments(parser, "single bytes; costs are then those without the model's tokens")
+    vocab_arguments.add_arguments(parser, "single bytes; costs then exclude those of the model's tokens")
     option_settings.add_arguments(parser, "wfsa.SchemaOptions")
-    parser.add_argument("--seconds", type=float, default=20.0, help="to spend, about (default: %(default)s)")
-    parser.add_argument("--limit", type=int, default=15, help="how many places to list (default: %(default)s)")
+    parser.add_argument("--seconds", type=float, default=20.0, help="approximate time to spend (default: %(default)s)")
+    parser.add_argument("--limit", type=int, default=15, help="the most places to list (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print one object of JSON")
 
 
@@ -64,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     if more > 0:
         print(f"… {more:,} cheaper places (--limit)")
     if costs.left_out:
-        print(f"{costs.left_out:,} places were not looked at (--seconds)")
+        print(f"{costs.left_out:,} places were not measured (--seconds)")
     for name, seconds in costs.options:
         print(f"with {name}: {1e3 * seconds:.1f} ms")
     return 0

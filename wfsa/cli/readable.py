@@ -1,8 +1,7 @@
-"""Tokens, byte sets and places in a text, written so that a person can read them.
+"""Tokens, byte sets and places in a text, in a form that people can read.
 
-A mask inside a string allows a hundred thousand tokens; what a person wants to know is which characters may come
-next, and a few of the tokens. So a set of tokens is shown by the set of their first bytes, in ranges, and by its
-shortest members.
+A mask inside a string allows a hundred thousand tokens, of which a person needs the possible next characters and a few
+examples. So a set of tokens is shown by the set of their first bytes, in ranges, and by its shortest members.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ _NAMED: Final = {0x20: "space", 0x09: "tab", 0x0A: "newline", 0x0D: "return", 0x
 
 
 def printable(text: str) -> str:
-    """A text with escapes for what is no sight of its own: control and direction characters, halves of pairs.
+    """Returns a text with escapes for characters that cannot be printed: controls, directions, lone surrogates.
 
-    What commands tell has names and patterns of schemas in it, and texts of models, which strangers write; a terminal
-    obeys some of them, and a stream refuses others.
+    Output contains names and patterns of schemas and texts of models, which are not trusted: a terminal obeys some
+    control characters, and a stream refuses lone surrogates.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -33,7 +32,7 @@ def _escape(code: int) -> str:
 
 
 def token_text(token: bytes) -> str:
-    """A token between quotes; bytes that are not UTF-8 by themselves as ``\\xNN``."""
+    """Returns a token between quotes; bytes that are not UTF-8 by themselves as ``\\xNN``."""
     return repr(token.decode("utf-8", "backslashreplace")) if _is_text(token) else repr(token)
 
 
@@ -52,7 +51,7 @@ def byte_name(byte: int) -> str:
 
 
 def byte_set_text(present: npt.NDArray[np.bool_]) -> str:
-    """A set of bytes (bool[256]): ``space " 0-9 A-Z non-ASCII``."""
+    """Returns a set of bytes (bool[256]) as text: ``space " 0-9 A-Z non-ASCII``."""
     parts: list[str] = []
     byte = 0
     while byte < 0x80:
@@ -72,7 +71,7 @@ def byte_set_text(present: npt.NDArray[np.bool_]) -> str:
 
 
 def first_bytes(vocab: Vocab, ids: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    """Which bytes the tokens begin with; special tokens write nothing and do not count."""
+    """Returns the first bytes of the tokens as bool[256]; special tokens write nothing and do not count."""
     text = ids[~np.isin(ids, vocab.special_ids)]
     present = np.zeros(256, np.bool_)
     present[vocab.blob[vocab.offsets[text]]] = True
@@ -80,16 +79,16 @@ def first_bytes(vocab: Vocab, ids: npt.NDArray[np.int32]) -> npt.NDArray[np.bool
 
 
 def shortest_tokens(vocab: Vocab, ids: npt.NDArray[np.int32], limit: int) -> list[int]:
-    """The end tokens among ``ids``, then the others by length and id."""
+    """Returns at most `limit` of ``ids``: the end tokens, then the others by length and id."""
     lengths = np.diff(vocab.offsets)[ids]
     lengths[np.isin(ids, vocab.eos_ids)] = -1
     order = np.lexsort((ids, lengths))[:limit]
-    found: list[int] = ids[order].tolist()
-    return found
+    shortest: list[int] = ids[order].tolist()
+    return shortest
 
 
 def allowed_text(vocab: Vocab, ids: npt.NDArray[np.int32], limit: int = 6) -> str:
-    """One line for what may come next: the end, the first bytes, some tokens."""
+    """Returns one line about the allowed tokens: the end, the first bytes, some examples."""
     if not len(ids):
         return "nothing"
     parts: list[str] = []
@@ -108,7 +107,7 @@ def allowed_text(vocab: Vocab, ids: npt.NDArray[np.int32], limit: int = 6) -> st
 
 
 def character_at(text: bytes, offset: int) -> tuple[int, bytes]:
-    """Where the character begins that a byte belongs to, and its bytes; where there is no character, the byte's."""
+    """Returns the offset and bytes of the character that contains a byte; the byte itself if it is not UTF-8."""
     for start in range(offset, max(-1, offset - 4), -1):
         if start < len(text) and text[start] & 0xC0 != 0x80:
             whole = next((one for n in range(1, 5) if _is_text(one := text[start : start + n])), b"")
@@ -124,7 +123,7 @@ def character_name(text: bytes, offset: int) -> str:
 
 
 def place_text(text: bytes, offset: int) -> str:
-    """``byte 17 (line 2, column 5)``, columns counted in characters from 1."""
+    """Returns ``byte 17 (line 2, column 5)``, columns counted in characters from 1."""
     before = text[: character_at(text, offset)[0]]
     line_start = before.rfind(b"\n") + 1
     column = len(before[line_start:].decode("utf-8", "replace")) + 1
@@ -132,7 +131,7 @@ def place_text(text: bytes, offset: int) -> str:
 
 
 def context_text(text: bytes, offset: int, width: int = 30) -> str:
-    """The text on both sides of a place, with ``‸`` at the place, before its character, on one line."""
+    """Returns the text around a place on one line, with ``‸`` before the character at the place."""
     offset, _ = character_at(text, offset)
     left, right = text[max(0, offset - width) : offset], text[offset : offset + width]
     shown = [printable(part.decode("utf-8", "replace").replace("\n", "⏎").replace("\t", "⇥")) for part in (left, right)]

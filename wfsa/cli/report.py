@@ -1,4 +1,4 @@
-"""``wfsa report``: what of a JSON Schema is enforced, without a vocabulary and without compiling."""
+"""``wfsa report``: shows how a JSON Schema is enforced, without a vocabulary and without compiling."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ examples:
   wfsa report old.json --set draft=4 --set formats=annotate --set spelling=any
   wfsa report hard.json --lenient --status widened
 
-enforced: exactly what the keyword admits.  narrowed: some spellings or orders of it are refused.
+enforced: exactly the values that the keyword allows.  narrowed: some of their spellings or orders are refused.
 annotation: asserts nothing here.  widened: ignored, because an option says so.
 A schema that cannot be enforced is an error, unless --lenient is given.
 """
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--status", choices=get_args(Status), action="append", help="only these entries (default: all)")
     option_settings.add_arguments(parser, "wfsa.SchemaOptions")
     parser.add_argument("--json", action="store_true", help="a line of JSON for each entry")
-    parser.add_argument("--lenient", action="store_true", help="list what cannot be enforced in place of an error")
+    parser.add_argument("--lenient", action="store_true", help="list keywords that cannot be enforced")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Schemas and grammars in files: their kind by suffix, their text, and how they are compiled."""
+"""Schemas and grammars in files: their kind by suffix, their text, and their constraint."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ KIND_OF_SUFFIX: Final = {
 
 
 def kind_of(path: Path) -> str | None:
-    """The kind of a source by its suffix; None for any other file, such as an artifact."""
+    """Returns the kind of a source by its suffix; None for any other file, such as an artifact."""
     return KIND_OF_SUFFIX.get(path.suffix.lower())
 
 
 def read_source(path: Path, kind: str) -> str:
-    """The text of a source; of a regex without the line ends that close the file."""
+    """Returns the text of a source, for a regex without the line ends at the end of the file."""
     text = read_text(path)
     return text.rstrip("\r\n") if kind == "regex" else text
 
@@ -30,7 +30,7 @@ def read_source(path: Path, kind: str) -> str:
 def compile_source(
     kind: str, text: str, vocab: Any, settings: Sequence[str] = (), *, lenient: bool = False, **options: Any
 ) -> Any:
-    """The constraint of a source of one of `KINDS`. `settings` are those of ``--set``, which win over `options`."""
+    """Compiles a source of one of `KINDS`. `settings` come from ``--set`` and override `options`."""
     import wfsa
 
     if lenient and kind != "json-schema":

@@ -1,4 +1,4 @@
-"""``wfsa store ls | get | put | verify | prune``: what lies in a store of compiled constraints."""
+"""``wfsa store ls | get | put | verify | prune``: the artifacts in a store of compiled constraints."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from wfsa.cli import option_settings, vocab_arguments
-from wfsa.cli.answers import add_json, tell
+from wfsa.cli.answers import add_json, print_answer
 from wfsa.cli.compile_all import url_options
 from wfsa.cli.files import read_text, require_folder
 from wfsa.errors import ArtifactError, WfsaError
@@ -26,13 +26,13 @@ examples:
   wfsa store verify s3://bucket/constraints --remove
   wfsa store prune s3://bucket/constraints --days 30 --megabytes 10000 --other-releases
 
-put compiles and publishes what is not there; get does, too, and writes the artifact. For many files: wfsa compile-all.
-What else lies below URL is not listed, read or removed. Exit code 1 if verify found something damaged.
+put compiles and publishes a constraint that is missing; get does the same and writes the artifact. For many files use
+compile-all. Other files below URL are not listed, read or removed. Exit code 1 if verify found damage.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The sub-commands."""
+    """Adds the sub-commands."""
     commands = parser.add_subparsers(dest="store_command", metavar="COMMAND", required=True)
 
     def command(name: str, text: str) -> argparse.ArgumentParser:
@@ -43,11 +43,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         )  # fmt: skip
         sub.add_argument("url", metavar="URL", help="a folder, or any URL that fsspec knows")
         sub.add_argument("--store-option", action="append", default=[], metavar="NAME=VALUE",
-                         help="what fsspec takes beside the URL; repeat")  # fmt: skip
+                         help="an option of the URL's fsspec filesystem; repeat")  # fmt: skip
         return sub
 
     sub = command("ls", "list artifacts, by release and vocabulary")
-    sub.add_argument("--json", action="store_true", help="every object as a line of JSON")
+    sub.add_argument("--json", action="store_true", help="print every object as a line of JSON")
     for name, text in (("get", "write a source's artifact to a file"), ("put", "compile a source into the store")):
         sub = command(name, text)
         add_json(sub)
@@ -58,17 +58,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             sub.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="the artifact to write")
     sub = command("verify", "read every object and check it")
     add_json(sub)
-    sub.add_argument("--remove", action="store_true", help="remove what is damaged")
+    sub.add_argument("--remove", action="store_true", help="remove damaged objects")
     sub = command("prune", "remove objects")
     add_json(sub)
-    sub.add_argument("--days", type=float, metavar="N", help="those that are older")
-    sub.add_argument("--megabytes", type=float, metavar="N", help="the oldest, until what is left is no larger")
-    sub.add_argument("--other-releases", action="store_true", help="those of other versions of wfsa")
-    sub.add_argument("--dry-run", action="store_true", help="tell only what would be removed")
+    sub.add_argument("--days", type=float, metavar="N", help="remove objects older than N days")
+    sub.add_argument("--megabytes", type=float, metavar="N", help="remove the oldest until the rest fits in N MB")
+    sub.add_argument("--other-releases", action="store_true", help="remove objects of other versions of wfsa")
+    sub.add_argument("--dry-run", action="store_true", help="only report what would be removed")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """``verify``: 1 where something is damaged."""
+    """Runs a sub-command; ``verify`` returns 1 if an object is damaged."""
     commands = {"ls": _ls, "get": _get, "put": _put, "verify": _verify, "prune": _prune}
     return commands[arguments.store_command](arguments)
 
@@ -83,7 +83,7 @@ def _store(arguments: argparse.Namespace) -> Any:
 
 
 def _own(store: Any) -> Iterator[tuple[Any, re.Match[str]]]:
-    """What stores have written, and its names in parts: the folder, or the bucket, may hold other files, too."""
+    """Yields the objects that stores have written, with the parts of their names; other files there are skipped."""
     from wfsa.fleet.store.artifact import OWN
 
     for entry in store.listing():
@@ -118,8 +118,8 @@ def _ls(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _found(arguments: argparse.Namespace) -> tuple[Any, Any]:
-    """The constraint of the source, and what the store did for it."""
+def _constraint(arguments: argparse.Namespace) -> tuple[Any, Any]:
+    """Returns the source's constraint from the store, and the store's statistics."""
     import wfsa
     from wfsa.fleet.farm.sources import KIND_OF_SUFFIX, as_source
     from wfsa.fleet.store import ConstraintStore
@@ -127,37 +127,37 @@ def _found(arguments: argparse.Namespace) -> tuple[Any, Any]:
     source: Path = arguments.source
     kind = "json" if str(source) == "-" else KIND_OF_SUFFIX.get(source.suffix.lower())
     if kind is None:
-        raise WfsaError(f"{source}: cannot tell what this is; known are {', '.join(KIND_OF_SUFFIX)}")
+        raise WfsaError(f"{source}: unknown kind of source; its name must end in {', '.join(KIND_OF_SUFFIX)}")
     text = read_text(source)
     given = option_settings.read(arguments.set, wfsa.CompileOptions, wfsa.SchemaOptions)
     names = option_settings.fields(wfsa.SchemaOptions) & given.keys()
     schema_options = option_settings.schema_options({name: given.pop(name) for name in names}, False)
     vocab = vocab_arguments.read(arguments)
     options = url_options(arguments.store_option)
-    # Whoever calls this wants the store to answer, however long it takes.
+    # The commands need an answer of the store, however long it takes.
     with ConstraintStore(arguments.url, vocab, url_options=options, disk_bytes=0, remote_seconds=60.0) as store:
-        found = store.get(as_source(kind, text), kind=kind, schema_options=schema_options, **given)
+        constraint = store.get(as_source(kind, text), kind=kind, schema_options=schema_options, **given)
         store.flush()
         stats = store.stats()
     if stats.remote_failures or stats.unpublished:
         raise WfsaError(f"{arguments.url}: the store does not answer, or cannot be written")
-    return found, stats
+    return constraint, stats
 
 
 def _get(arguments: argparse.Namespace) -> int:
     require_folder(arguments.output)
-    found, stats = _found(arguments)
-    found.save(arguments.output)
-    vocab_arguments.leave_copy(arguments, found.vocab, arguments.output)
+    constraint, stats = _constraint(arguments)
+    constraint.save(arguments.output)
+    vocab_arguments.leave_copy(arguments, constraint.vocab, arguments.output)
     what = "compiled, and published" if stats.compiles else "from the store"
-    tell(arguments, f"{arguments.output}: {what}", output=arguments.output, compiled=bool(stats.compiles))
+    print_answer(arguments, f"{arguments.output}: {what}", output=arguments.output, compiled=bool(stats.compiles))
     return 0
 
 
 def _put(arguments: argparse.Namespace) -> int:
-    _, stats = _found(arguments)
+    _, stats = _constraint(arguments)
     what = "compiled, and published" if stats.published else "there already"
-    tell(arguments, f"{arguments.source}: {what}", source=arguments.source, published=bool(stats.published))
+    print_answer(arguments, f"{arguments.source}: {what}", source=arguments.source, published=bool(stats.published))
     return 0
 
 
@@ -175,17 +175,17 @@ def _verify(arguments: argparse.Namespace) -> int:
         except ArtifactError as error:
             bad.append({"name": entry.name, "error": str(error)})
             if not arguments.json:
-                tell(arguments, str(error))
+                print_answer(arguments, str(error))
             if arguments.remove:
                 store.remove(entry.name)
     removed = bool(bad) and arguments.remove
     text = f"{good:,} good, {len(bad):,} damaged{', removed' if removed else ''}"
-    tell(arguments, text, good=good, damaged=bad, removed=removed)
+    print_answer(arguments, text, good=good, damaged=bad, removed=removed)
     return 1 if bad else 0
 
 
 def _check(data: bytes, name: re.Match[str]) -> None:
-    """ArtifactError unless an artifact is what its name says, to the last byte."""
+    """Raises ArtifactError unless an artifact matches its name and is undamaged to the last byte."""
     from wfsa import constraint_file
     from wfsa.fleet.store.artifact import check_key
     from wfsa.storage import array_file
@@ -199,7 +199,7 @@ def _check(data: bytes, name: re.Match[str]) -> None:
         file.expect(constraint_file.KIND, constraint_file.FORMAT, int(name["grammars"]))
     vocabulary = str(file.head.get("vocabulary"))[:16]
     if vocabulary != name["vocabulary"]:
-        raise ArtifactError(f"{file.where} was made for another vocabulary ({vocabulary}…) than its folder is for")
+        raise ArtifactError(f"{file.where} was made for another vocabulary ({vocabulary}…) than that of its folder")
     file.verify()
 
 
@@ -208,15 +208,15 @@ def _prune(arguments: argparse.Namespace) -> int:
     from wfsa.storage.places import is_half_written
 
     if arguments.days is None and arguments.megabytes is None and not arguments.other_releases:
-        raise WfsaError("say what to remove: --days, --megabytes, --other-releases")
+        raise WfsaError("pass what to remove: --days, --megabytes, --other-releases")
     for option in ("days", "megabytes"):
         if (getattr(arguments, option) or 0) < 0:
-            raise WfsaError(f"--{option} {getattr(arguments, option):g} is less than none")
+            raise WfsaError(f"--{option} must be at least 0, got {getattr(arguments, option):g}")
     store, now = _store(arguments), time.time()
     entries = sorted(_own(store), key=lambda both: -both[0].modified)
     gone, room = [], float("inf") if arguments.megabytes is None else 1e6 * arguments.megabytes
     for entry, name in entries:
-        if name["part"]:  # somebody may be writing it
+        if name["part"]:  # another process may be writing it
             if is_half_written(entry, now):
                 gone.append(entry)
             continue
@@ -232,5 +232,5 @@ def _prune(arguments: argparse.Namespace) -> int:
     what = "would be removed" if arguments.dry_run else "removed"
     size, left = sum(entry.size for entry in gone), len(entries) - len(gone)
     text = f"{len(gone):,} objects ({size / 1e6:,.1f} MB) {what}, {left:,} left"
-    tell(arguments, text, removed=len(gone), bytes=size, left=left, dry_run=arguments.dry_run)
+    print_answer(arguments, text, removed=len(gone), bytes=size, left=left, dry_run=arguments.dry_run)
     return 0

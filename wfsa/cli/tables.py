@@ -10,19 +10,19 @@ from wfsa.cli import readable, terminal
 
 
 def print_table(table: Any) -> None:
-    """A rich table; wide where there is no terminal, so that nothing is cut when the output goes to a file."""
+    """Prints a rich table; wide if the output is not a terminal, so that nothing is cut in a file."""
     terminal.console(width=None if sys.stdout.isatty() else 200, highlight=False).print(table)
 
 
 def cell(text: str) -> Any:
-    """A text as it stands: it may hold what rich takes for markup, and what a terminal obeys."""
+    """Returns a cell with a literal text: not read as rich's markup, and without control characters."""
     from rich.text import Text
 
     return Text(readable.printable(text))
 
 
 def facts_table(rows: Mapping[str, object]) -> Any:
-    """Names and values; a nested mapping is indented below its name, ``_`` in names is a blank."""
+    """Returns a table of names and values; nested mappings are indented, ``_`` in names becomes a blank."""
     from rich.table import Table
 
     table = Table(show_header=False, box=None, pad_edge=False)
@@ -49,7 +49,7 @@ def _shown(value: object) -> str:
 
 
 def report_table(entries: Iterable[Any]) -> Any:
-    """What of a schema is enforced: entries of place, keyword, status and note."""
+    """Returns the table of a schema's report: entries of place, keyword, status and note."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)

@@ -1,4 +1,4 @@
-"""Standard output and error: whether they are read, and take colours."""
+"""Standard output and error: closed streams, broken pipes, and colours."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def open_streams() -> None:
-    """A stream that the caller has closed (``>&-``) is None in Python, which nothing here expects: give it nowhere."""
+    """Replaces streams that the caller has closed (``>&-``), which are None in Python, by the null device."""
     if sys.stdin is None:
         sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 - for as long as the process lasts
     if sys.stdout is None:
@@ -18,14 +18,14 @@ def open_streams() -> None:
 
 
 def drop_output() -> None:
-    """What is not written yet never will be: Python must not complain at exit that it cannot flush."""
+    """Discards output that is not written yet, so that Python does not complain at exit that it cannot flush."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
 
 
 def say(line: str) -> None:
-    """Print; where nobody reads it any more (``| head``) go on all the same, since the exit code is the verdict."""
+    """Prints a line; goes on after a broken pipe (``| head``), since the exit code is the verdict."""
     try:
         print(line)
     except BrokenPipeError:
@@ -33,7 +33,7 @@ def say(line: str) -> None:
 
 
 def say_error(message: str) -> None:
-    """A line on standard error, if anybody reads it."""
+    """Prints a line on standard error; ignores a closed stream."""
     try:
         print(message, file=sys.stderr, flush=True)
     except OSError:
@@ -46,11 +46,11 @@ def colours() -> bool:
 
 
 def console(**options: Any) -> Any:
-    """A rich console that leaves a broken pipe to `main`; rich itself would end the process, with exit code 1."""
+    """Returns a rich console that leaves a broken pipe to `main`; rich would end the process with exit code 1."""
     from rich.console import Console
 
     class Ours(Console):
         def on_broken_pipe(self) -> None:
-            raise  # it is called where a BrokenPipeError is caught
+            raise  # rich calls this while it handles a BrokenPipeError
 
     return Ours(**options)

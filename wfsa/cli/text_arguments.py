@@ -1,4 +1,4 @@
-"""A text on the command line: itself, a file, or standard input."""
+"""A text on the command line: as an argument, a file, or standard input."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--file",
         type=Path,
-        help="read the text from a file, or - for standard input; a line end that closes the file is dropped "
+        help="read the text from a file, or - for standard input; the file's final line end is dropped "
         "if only that is refused",
     )
 
 
 def read(arguments: argparse.Namespace) -> bytes:
-    """WfsaError unless just one of them is given."""
+    """Returns the text. Raises WfsaError unless exactly one of the text and ``--file`` is given."""
     if (arguments.text is None) == (arguments.file is None):
-        raise WfsaError("give either the text or --file")
+        raise WfsaError("pass either the text or --file")
     return os.fsencode(arguments.text) if arguments.file is None else read_bytes(arguments.file)
 
 
 def drop_refused_line_end(text: bytes, constraint: Any) -> bytes:
-    r"""The text of a file as it is, or without the ``\n`` or ``\r\n`` at its end.
+    r"""Returns the text of a file as it is, or without the ``\n`` or ``\r\n`` at its end.
 
-    Editors and ``echo`` end a file with a line end that no author meant. The text as it is comes first: if that is
-    accepted, or refused before its line end, the text is returned unchanged.
+    Editors and ``echo`` add a line end to a file that the author did not intend. The unchanged text comes first: if it
+    is accepted, or refused before its line end, it is returned.
     """
     body = text.removesuffix(b"\n").removesuffix(b"\r") if text.endswith(b"\n") else text
     state = constraint.start()

@@ -1,4 +1,4 @@
-"""``wfsa trace``: a text token by token: how many could have come, which were forced, what masks and commits took."""
+"""``wfsa trace``: shows a text token by token: number of choices, forced tokens, times of masks and commits."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ examples:
   wfsa trace person.wfsa --vocab FOLDER_OF_THE_MODEL '{"name": "Ada"}'
   wfsa trace person.wfsa --ids 5018,609,794
 
-With --vocab the text is cut by the tokenizer there, where it can be run (a tokenizer.json with the package tokenizers,
-a .gguf); else into the longest tokens that fit, since an artifact does not say how its vocabulary's tokenizer cuts.
-Of a schema or grammar without --vocab every byte is a token.
+With --vocab the tokenizer there cuts the text, if it can be run (a tokenizer.json with the package tokenizers, a
+.gguf). Otherwise the text is cut into the longest tokens that fit, since an artifact does not contain a tokenizer.
+For a schema or grammar without --vocab every byte is a token.
 Exit code 0 if the text is accepted, 1 if not.
 """
 
@@ -34,20 +34,20 @@ Exit code 0 if the text is accepted, 1 if not.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     artifact_arguments.add_arguments(parser)
     text_arguments.add_arguments(parser)
-    parser.add_argument("--ids", metavar="ID,…", help="the tokens, in place of a text")
+    parser.add_argument("--ids", metavar="ID,…", help="the token ids, in place of a text")
     parser.add_argument("--json", action="store_true", help="a line of JSON for each token, and one for the end")
 
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.ids is not None and (arguments.text is not None or arguments.file is not None):
-        raise WfsaError("give either a text or --ids")
+        raise WfsaError("pass either a text or --ids")
     constraint, vocab = artifact_arguments.load(arguments, says_bytes=True)
     text = b""
     if arguments.ids is not None:
         try:
             ids = [int(part) for part in arguments.ids.split(",")]
         except ValueError:
-            raise WfsaError(f"--ids {arguments.ids!r} is no list of numbers") from None
+            raise WfsaError(f"--ids must be whole numbers separated by commas, got {arguments.ids!r}") from None
     else:
         text = text_arguments.read(arguments)
         if arguments.file is not None:
@@ -55,13 +55,13 @@ def run(arguments: argparse.Namespace) -> int:
         ids = cut(vocab, text, _tokenizer(arguments.vocab, vocab))
     show = _Lines() if arguments.json else _Rows(vocab)
     end: dict[str, Any] = {}
-    for told in trace(constraint, ids):
-        if "token" in told:
-            show.step(told)
+    for entry in trace(constraint, ids):
+        if "token" in entry:
+            show.step(entry)
         else:
-            end = told
+            end = entry
     if "refused" not in end and (spelled := sum(len(vocab.tokens[token]) for token in ids)) < len(text):
-        because = f"no token of the vocabulary spells what stands at {readable.place_text(text, spelled)}"
+        because = f"no token of the vocabulary spells the text at {readable.place_text(text, spelled)}"
         end |= {"accepted": False, "refused": None, "offset": spelled, "because": because}
     show.end(end, text or b"".join(vocab.tokens[token] for token in ids if 0 <= token < vocab.n_tokens))
     return 0 if end["accepted"] else 1
@@ -77,7 +77,7 @@ def _tokenizer(path: Path | None, vocab: Vocab) -> Encoded | None:
 
 
 class _Lines:
-    """JSON, a line at a time."""
+    """Prints steps and end as lines of JSON."""
 
     def step(self, step: dict[str, Any]) -> None:
         terminal.say(json.dumps(step))
@@ -87,7 +87,7 @@ class _Lines:
 
 
 class _Rows:
-    """A table of fixed widths, each row printed as it comes; the times of all are summed up below it."""
+    """Prints a table of fixed widths, row by row, and below it a summary of the times."""
 
     def __init__(self, vocab: Vocab) -> None:
         self.vocab = vocab

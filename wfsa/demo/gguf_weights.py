@@ -1,18 +1,18 @@
-"""Tensors of a GGUF file as float32.
+"""Reads the tensors of a GGUF file as float32.
 
-**Layouts.** A row is cut into blocks of 32 numbers; a block is its scale ``d`` (float16), for some a minimum ``m``
-(float16), and the numbers in few bits. Of 4-bit numbers, byte ``i`` holds number ``i`` in its low half and ``i + 16``
-in its high half::
+**Layouts.** A row is cut into blocks of 32 numbers. A block is its scale ``d`` (float16), in some layouts a minimum
+``m`` (float16), and the numbers in few bits. With 4 bits, byte ``i`` has number ``i`` in its low half and ``i + 16`` in
+its high half::
 
     Q8_0   d | 32 × int8          number = d * q
     Q4_0   d | 16 bytes           number = d * (q - 8)
     Q4_1   d | m | 16 bytes       number = d * q + m
 
-F32 and F16 are plain. Of other types the package ``gguf`` is asked, if it is installed.
+F32 and F16 are plain. The package ``gguf`` reads other types, if it is installed.
 
 **Cost.** Four bytes are written for half a byte read: a pass to split the halves, one to scale, one to add, each over a
-whole tensor and into its place. 135 million numbers take 0.9 s of one core, and the package ``gguf`` 3.3 s, in pieces
-of 16 rows.
+whole tensor and in place. 135 million numbers take 0.9 s of one core. The package ``gguf``, which works in pieces of 16
+rows, takes 3.3 s.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ModelError(WfsaError):
 
 
 def read_tensor(data: Bytes, place: TensorPlace, out: Floats, where: str) -> None:
-    """The tensor at ``place`` of the file's bytes, into ``out``, float32 of its shape and contiguous."""
+    """Reads the tensor at ``place`` of the file's bytes into ``out``, contiguous float32 of the tensor's shape."""
     layout = _LAYOUTS.get(place.kind)
     if layout is None:
         _read_by_gguf(data, place, out, where)

@@ -1,11 +1,12 @@
 """From a prompt to token ids: the chat form that SmolLM2 was tuned on, and byte-level BPE by the GGUF file's merges.
 
-**BPE.** A text is cut into pieces (below); a piece starts as its bytes, in GPT-2's byte alphabet, and the adjacent pair
-whose merge stands first in the list is joined until no pair is listed. Pieces are words, so the quadratic loop is fine.
+**BPE.** A text is cut into pieces (below); a piece starts as its bytes, in GPT-2's byte alphabet. The adjacent pair
+that comes first in the list of merges is joined, until no pair is listed. Pieces are words, so the quadratic loop is
+fast enough.
 
-**Pieces.** The model's own expression uses Unicode properties that the standard library's ``re`` lacks; the one here
-says the same with ``\\w``: digits one at a time, then words, punctuation and blanks with at most one space in front. It
-differs on exotic numerals only. Any cutting encodes a text that decodes to itself, which is what the demo needs.
+**Pieces.** The model's own expression uses Unicode properties that the standard library's ``re`` lacks; the expression
+here expresses the same with ``\\w``: digits one at a time, then words, punctuation and blanks with at most one space in
+front. It differs on exotic numerals only. Any cut into pieces encodes a text that decodes to itself, as the demo needs.
 
 The vocabulary lacks 21 bytes that never occur in UTF-8 text, so every text can be spelled.
 """

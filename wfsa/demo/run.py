@@ -1,19 +1,19 @@
-"""The demo: compile a schema ahead of time, save, load, let a language model write under it, check, and count the time.
+"""The demo: compiles a schema ahead of time, saves and loads it, lets a language model write under it, and checks.
 
-The decoding loop is the whole point and stands in :func:`write_constrained`::
+The decoding loop in :func:`write_constrained` is the part to read::
 
     while not state.is_finished():
-        mask = state.get_mask(budget=left)           # which tokens may come next, and leave time for the end
+        mask = state.get_mask(budget=left)           # the tokens after which the document can be completed in time
         token_id = choose(logits, mask.ids(), …)     # the model's choice among them
         state.commit(token_id)                       # advance the constraint
         logits = model.forward([token_id])
 
-Everything else shows it: the text appears as it is written, with a progress line below; the document is then handed
-to an independent JSON Schema validator; the time spent in masks and commits stands beside the model's; and the same
-prompt without a constraint shows what the model does by itself.
+Everything else is display. The text appears as it is written, with a progress line below. An independent JSON Schema
+validator then checks the document. The times of masks and commits are printed next to the model's, and the same prompt
+without a constraint shows the model's unconstrained text.
 
-The document is complete within ``max_tokens``, by construction; without a budget (``--no-budget``), or under a schema
-of which it is not known how many tokens it needs, it is cut off there and reported as unfinished (exit code 1).
+The document is complete within ``max_tokens``, by construction. Without a budget (``--no-budget``), or under a schema
+whose least number of tokens is unknown, the document is cut off there and reported as unfinished (exit code 1).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class DemoOptions:
 
 @dataclass(slots=True)
 class Written:
-    """A text and what each of its tokens cost, in seconds."""
+    """A text and the times of its tokens, in seconds."""
 
     text: bytes = b""
     finished: bool = False
@@ -78,15 +78,15 @@ class Written:
         line = f"{n} tokens · {n / max(sum(self.model) + sum(self.mask) + sum(self.commit), 1e-9):.1f} tok/s"
         if self.mask:
             masks, commits = np.mean(self.mask[-50:]) * 1e6, np.mean(self.commit[-50:]) * 1e6 if self.commit else 0.0
-            line += f" · {masks:.1f} µs a mask · {commits:.1f} µs a commit"
+            line += f" · {masks:.1f} µs per mask · {commits:.1f} µs per commit"
         return line
 
 
 class Screen:
-    """Streams a text: on a terminal with a progress line kept below it, elsewhere as plain output.
+    """Streams a text: on a terminal with a progress line below it, elsewhere as plain output.
 
-    Finished lines are printed for good, above the live part; that holds only the last line and the progress, so it
-    never grows taller than the terminal (a taller one would be drawn again and again into the scrollback).
+    Finished lines are printed permanently above the live part, which has only the last line and the progress. So the
+    live part never grows taller than the terminal (a taller one would be drawn into the scrollback at each refresh).
     """
 
     def __init__(self, console: Console, style: str) -> None:
@@ -188,7 +188,7 @@ def write_freely(model: GgufModel, prompt: list[int], vocab: Vocab, options: Dem
 
 
 def verdict(schema: Any, text: bytes) -> str | None:
-    """None if an independent validator takes the document, else its first complaint."""
+    """Returns None if an independent validator accepts the document, else its first complaint."""
     try:
         document = json.loads(text)
     except ValueError as error:
@@ -216,7 +216,7 @@ def _milliseconds(seconds: float) -> str:
 
 
 def _compiled_and_loaded(schema: Any, vocab: Vocab, console: Console) -> Any:
-    """The constraint of the schema, compiled ahead, saved, and loaded again."""
+    """Returns the constraint of the schema, compiled ahead, saved, and loaded again."""
     import wfsa
 
     with CompileBar(console) as bar:
@@ -241,7 +241,7 @@ def _compiled_and_loaded(schema: Any, vocab: Vocab, console: Console) -> Any:
 
 
 def _print_times(written: Written, console: Console) -> None:
-    """Print what the model, masks and commits took, in all and per token."""
+    """Prints the times of model, masks and commits, in total and per token."""
     masks, commits, steps = np.array(written.mask), np.array(written.commit), sum(written.model) + written.prefill
     share = (masks.sum() + commits.sum()) / max(steps, 1e-9)
     console.print(
@@ -250,7 +250,7 @@ def _print_times(written: Written, console: Console) -> None:
     )
     if len(masks):
         console.print(
-            f"[bold]a token[/]   mask {np.median(masks) * 1e6:.1f} µs (max {masks.max() * 1e6:.1f}) · "
+            f"[bold]per token[/] mask {np.median(masks) * 1e6:.1f} µs (max {masks.max() * 1e6:.1f}) · "
             f"commit {np.median(commits) * 1e6:.1f} µs (max {commits.max() * 1e6:.1f}) · "
             f"model {np.median(written.model or [0.0]) * 1e3:.0f} ms · "
             f"{written.forced} of {len(masks)} tokens had no alternative"
@@ -258,7 +258,7 @@ def _print_times(written: Written, console: Console) -> None:
 
 
 def run(options: DemoOptions, console: Console) -> int:
-    """The whole demo; returns the exit code: 0 if the document is finished and valid."""
+    """Runs the whole demo; returns the exit code: 0 if the document is finished and valid."""
     schema = read_schema(options.schema)
     path = options.model or find_model()
     began = time.perf_counter()
@@ -268,7 +268,7 @@ def run(options: DemoOptions, console: Console) -> int:
     if options.budget and _is_known(constraint.start()):
         constraint.start().get_mask(budget=options.max_tokens)  # BudgetError
         least = constraint.min_tokens
-        console.print(f"[bold]budget[/]    {options.max_tokens} tokens, of which a document needs {least} at least")
+        console.print(f"[bold]budget[/]    {options.max_tokens} tokens, of which a document needs at least {least}")
     with CompileBar(console) as bar:
         model = GgufModel(path, progress=partial(bar, "reading the weights"))
     prompt = PromptEncoder(model.metadata).chat(options.prompt)
@@ -292,5 +292,5 @@ def run(options: DemoOptions, console: Console) -> int:
             free = write_freely(model, prompt, vocab, options, screen)
         objection = verdict(schema, free.text)
         console.print(f"[bold]verdict[/]   {objection or 'valid, this time'}", highlight=False)
-    console.print(f"[dim]all of it: {time.perf_counter() - began:.1f} s[/]", highlight=False)
+    console.print(f"[dim]total: {time.perf_counter() - began:.1f} s[/]", highlight=False)
     return 0 if complaint is None or complaint.startswith("not checked") else 1

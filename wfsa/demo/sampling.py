@@ -1,8 +1,8 @@
-"""Choosing a token under a mask: temperature and a nucleus.
+"""Chooses a token under a mask, by temperature and nucleus.
 
-**Temperature and nucleus.** Among the allowed tokens only, softmax of ``logits / temperature``; the least likely
-tokens beyond a cumulative probability of ``top_p`` are dropped. ``temperature = 0`` is the most likely token. The
-random numbers come from a generator that the caller seeds.
+The probabilities are the softmax of ``logits / temperature`` over the allowed tokens only; the least likely tokens
+beyond a cumulative probability of ``top_p`` are dropped. ``temperature = 0`` takes the most likely token. The random
+numbers come from a generator that the caller seeds.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def choose(
     top_p: float,
     generator: np.random.Generator,
 ) -> int:
-    """One of the ``allowed`` ids (None: of all)."""
+    """Returns one of the ``allowed`` ids (None: all ids)."""
     ids = np.arange(len(logits), dtype=np.int32) if allowed is None else allowed
     if len(ids) == 1:
         return int(ids[0])

@@ -1,10 +1,10 @@
 """The server: the page, its files, and one endpoint for each question that the page asks.
 
-An endpoint takes a JSON object and gives one; ``{"error": …}`` with a status says what was wrong with it. Work is
-done on a few threads beside the server's own, so that a long compilation does not hold up the page.
+An endpoint takes a JSON object and returns one; ``{"error": …}`` with a status reports an error. Work is done on a few
+threads besides the server's own, so that a long compilation does not block the page.
 
-The page sends a document once and then its edits; a document that the server has forgotten (it keeps a few) or knows
-otherwise is asked for anew (status 409). Nothing else is remembered of who asks.
+The page sends a document once and then its edits. If the server no longer has the document (it keeps a few) or has
+another version, it requests the whole text again (status 409). The server keeps no other state of its clients.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ MOST_TEXT: Final = 2_000_000  # bytes of a document
 _MOST_DOCUMENTS: Final = 16
 _MOST_TOKENS: Final = 4_000_000  # that are kept of all texts: some hundred bytes each
 _FOLLOW: Final = 5.0  # seconds of one request up to the cursor
-_FIRST_SLICE: Final = 0.006  # seconds for the tokens behind an edit: as many as a window shows, and soon
+_FIRST_SLICE: Final = 0.006  # seconds for the tokens after an edit: as many as a window shows, quickly
 _SLICE: Final = 0.012
 _LOG: Final = logging.getLogger(__name__)
 
 
 class Stale(WfsaError):
-    """The server does not have what a request refers to."""
+    """The server does not have the constraint or text that a request refers to."""
 
 
 @dataclass(eq=False)
 class Document:
-    """A text that a page edits, and how far it was followed under each constraint."""
+    """A text that a page edits, with its walks: the tokens followed so far under each constraint."""
 
     version: int = -1
     text: bytes = b""
@@ -67,14 +67,14 @@ class Document:
         return sum(len(walk.ids) for walk in list(self.walks.values()))
 
     def forget(self, cache: Cache) -> None:
-        """Under the lock: what was followed under constraints that are kept no more, which walks would keep alive."""
+        """Drops walks of constraints that the cache no longer has, which the walks would keep alive; needs the lock."""
         for key, walk in list(self.walks.items()):
             if cache.known(key, touch=False) is not walk.compiled:
                 del self.walks[key]
 
 
 class Explorer:
-    """The answers; each is called on a thread, and several at once."""
+    """The answers of the endpoints; several threads call them at once."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class Explorer:
         with self._lock:
             documents = list(self._documents.values())
         for document in documents:
-            if document.lock.acquire(blocking=False):  # else it is at work, and does so itself
+            if document.lock.acquire(blocking=False):  # else a request is using it and drops walks itself
                 try:
                     document.forget(self.cache)
                 finally:
@@ -120,17 +120,17 @@ class Explorer:
         return facts
 
     def _compiled(self, body: Mapping[str, Any]) -> Compiled:
-        found = self.cache.known(body.get("key"))
-        if found is None:
-            raise Stale("compile it again")
-        return found
+        compiled = self.cache.known(body.get("key"))
+        if compiled is None:
+            raise Stale("the constraint is no longer kept; compile it again")
+        return compiled
 
     # ---- the text ----------------------------------------------------------------------------------------------------
 
     def _document(self, body: Mapping[str, Any]) -> Document:
         name = body.get("document")
         if not isinstance(name, str) or not 0 < len(name) <= 64:
-            raise WfsaError("document: a name of up to 64 characters is wanted")
+            raise WfsaError("document must be a name of 1 to 64 characters")
         with self._lock:
             document = self._documents.setdefault(name, Document())
             self._documents.move_to_end(name)
@@ -141,7 +141,7 @@ class Explorer:
         return document
 
     def _walk(self, document: Document, compiled: Compiled) -> Walk:
-        """Under the document's lock."""
+        """Returns the document's walk under a constraint; needs the document's lock."""
         key = compiled.asked.key
         walk = document.walks.get(key)
         if walk is None or walk.compiled is not compiled:
@@ -154,7 +154,7 @@ class Explorer:
         return walk
 
     def text(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """An edit, and the tokens behind it as far as a slice of time goes; asked again without an edit, more."""
+        """Applies an edit and returns the tokens after it found in a slice of time; without an edit, returns more."""
         compiled, document = self._compiled(body), self._document(body)
         version = _integer(body, "version")
         with document.lock:
@@ -182,7 +182,7 @@ class Explorer:
         }  # fmt: skip
 
     def _at_cursor(self, body: Mapping[str, Any]) -> tuple[Compiled, Document, Walk, Any]:
-        """The state at the cursor, or at the first refused byte where that comes before; it is the caller's own."""
+        """Returns a new state at the cursor, or at the first refused byte if that comes before."""
         compiled, document = self._compiled(body), self._document(body)
         offset = _integer(body, "offset")
         with document.lock:
@@ -195,13 +195,13 @@ class Explorer:
             return compiled, document, walk, walk.at_byte(max(0, min(offset, len(walk.text))))
 
     def why(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Why the byte at the cursor, or the end of the text, is refused."""
+        """Returns why the byte at the cursor, or the end of the text, is refused."""
         compiled, document, _, state = self._at_cursor(body)
         at = len(state.text())
         return {"offset": at, **why(compiled, state, document.text[at : at + 1])}
 
     def next(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The mask at the cursor."""
+        """Returns the mask at the cursor, grouped."""
         compiled, document, walk, state = self._at_cursor(body)
         limit = max(1, min(_integer(body, "limit"), 2000)) if "limit" in body else 60
         search = _text(body, "search") if "search" in body else b""
@@ -212,8 +212,8 @@ class Explorer:
                 ids = walk.ids_before(offset)
             eos = compiled.vocabulary.vocab.eos_ids
             probabilities = self.model.probabilities([i for i in ids if i >= 0], int(eos[0]) if len(eos) else 0)
-        found = next_tokens(compiled, state, search=search, limit=limit, probabilities=probabilities)
-        return {"offset": offset, "expected": expected(compiled, state), **found}
+        groups = next_tokens(compiled, state, search=search, limit=limit, probabilities=probabilities)
+        return {"offset": offset, "expected": expected(compiled, state), **groups}
 
     def _has_model(self, compiled: Compiled) -> bool:
         return self.model is not None and compiled.vocabulary.name == next(iter(self.vocabularies))
@@ -221,7 +221,7 @@ class Explorer:
     # ---- the other panels --------------------------------------------------------------------------------------------
 
     def inside(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """The parser at the cursor."""
+        """Returns the parser at the cursor."""
         compiled, _, _, state = self._at_cursor(body)
         return inside(compiled, state.text())
 
@@ -232,7 +232,7 @@ class Explorer:
         return cost.places(self._compiled(body))
 
     def along(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """What the text has cost so far."""
+        """Returns the times of the text so far."""
         compiled, document = self._compiled(body), self._document(body)
         with document.lock:
             if document.version != _integer(body, "version"):
@@ -240,18 +240,18 @@ class Explorer:
             return cost.along(self._walk(document, compiled))
 
     def compare(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Two constraints, and the text under both."""
+        """Compares two constraints, and the text under both."""
         one, document = self._compiled(body), self._document(body)
         other = self.cache.known(body.get("other"))
         if other is None:
-            raise Stale("compile it again")
+            raise Stale("the constraint is no longer kept; compile it again")
         with document.lock:
             if document.version != _integer(body, "version"):
                 raise Stale("send the whole text")
             return compare(self._walk(document, one), self._walk(document, other))
 
     def bench(self, body: Mapping[str, Any], stop: Callable[[], bool] = lambda: False) -> dict[str, Any]:
-        """One engine on the schema and the text, as ``wfsa bench`` measures it, until `stop` says otherwise."""
+        """Measures one engine on the schema and the text like ``wfsa bench``, until `stop` returns True."""
         compiled, document = self._compiled(body), self._document(body)
         with document.lock:
             if document.version != _integer(body, "version"):
@@ -260,28 +260,28 @@ class Explorer:
         return bench(compiled, text, body.get("engine"), self.cache.limits, stop)
 
     def items(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """What lies below a prefix of codes."""
+        """Returns the codes and items below a prefix of codes."""
         from wfsa.explorer.item_sets import MOST_FILTER, below
 
         if self.items_index is None:
             raise WfsaError("no items were given; start with --items FILE")
         codes, only = body.get("codes"), body.get("only")
         if not _are_integers(codes, 64) or not (only is None or _are_integers(only, MOST_FILTER)):
-            raise WfsaError("codes, only: lists of whole numbers are wanted")
+            raise WfsaError("codes and only must be lists of whole numbers")
         return below(self.items_index, codes or [], only)
 
     def export(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """One HTML file about a source and a text."""
+        """Returns one HTML file about a source and a text."""
         asked = Asked.of(body, self.vocabularies)
         text = body.get("document_text", "")
         if not isinstance(text, str) or len(text) > 200_000:
-            raise LimitError("an exported text has 200,000 characters at most")
+            raise LimitError("an exported text may have at most 200,000 characters; take a shorter one")
         title = body.get("title")
         source = {"title": title if isinstance(title, str) else "source", "kind": asked.kind, "source": asked.source}
         return {"html": export.page(export.recorded(self, source, body, text))}
 
     def drop(self, name: str) -> None:
-        """Forget a document."""
+        """Forgets a document."""
         with self._lock:
             self._documents.pop(name, None)
 
@@ -296,18 +296,18 @@ def _are_integers(value: Any, most: int) -> bool:
 def _integer(body: Mapping[str, Any], name: str) -> int:
     value = body.get(name)
     if not isinstance(value, int) or isinstance(value, bool) or not -(1 << 53) < value < 1 << 53:
-        raise WfsaError(f"{name}: a whole number is wanted")
+        raise WfsaError(f"{name} must be a whole number")
     return value
 
 
 def _text(body: Mapping[str, Any], name: str) -> bytes:
     value = body.get(name)
     if not isinstance(value, str):
-        raise WfsaError(f"{name}: a text is wanted")
+        raise WfsaError(f"{name} must be a text")
     return utf8(value)
 
 
-Answer = Callable[..., dict[str, Any]]  # of the body of a request; `bench` takes when to stop, as well
+Answer = Callable[..., dict[str, Any]]  # from the body of a request; `bench` takes `stop`, too
 ENDPOINTS: Final = (
     "start",
     "compile",
@@ -323,7 +323,7 @@ ENDPOINTS: Final = (
     "items",
     "export",
 )
-# What may take long waits for its own kind only: the tokens of a text have threads that nothing else holds.
+# Long requests wait only for others of their kind: the tokens of a text have threads of their own.
 _POOLS: Final = {
     "compile": "slow", "places": "slow", "compare": "slow", "export": "slow", "inside": "pictures", "why": "reasons",
     "bench": "bench",
@@ -332,7 +332,7 @@ _THREADS: Final = {"bench": 1, "slow": 2, "pictures": 2, "reasons": 2, "model": 
 
 
 def make_app(explorer: Explorer, hosts: list[str]) -> Guard:
-    """The application, for requests to one of these hosts (``127.0.0.1:8765``)."""
+    """Returns the application, for requests to one of these hosts (``127.0.0.1:8765``)."""
     pools = {name: ThreadPoolExecutor(n, name) for name, n in _THREADS.items()}
     files = {path.name: path.read_bytes() for path in resources.files("wfsa.explorer").joinpath("static").iterdir()}
 
@@ -370,13 +370,15 @@ def make_app(explorer: Explorer, hosts: list[str]) -> Guard:
 
 
 async def _waited(request: Request, work: Future[Any], stop: threading.Event | None = None) -> bool:
-    """Until it is done. What nobody waits for any more is not begun: a page that is typed in asks again and again.
-    `stop` is set for work that has begun, which may look at it."""
+    """Waits for work; returns False if the client has gone and the work was cancelled before it began.
+
+    A page that is typed in sends many requests that it soon abandons. `stop` is set for work that has begun.
+    """
     done = asyncio.ensure_future(asyncio.wrap_future(work))
     gone = asyncio.ensure_future(_gone(request))
     try:
         await asyncio.wait((done, gone), return_when=asyncio.FIRST_COMPLETED)
-        if not done.done() and not work.cancel():  # it is at work
+        if not done.done() and not work.cancel():  # it has begun
             if stop is not None:
                 stop.set()
             await asyncio.wait((done,))
@@ -399,8 +401,8 @@ def _answered(answer: Answer, body: Mapping[str, Any]) -> tuple[int, bytes]:
         made, code = {"error": str(error), "places": error_places(error), "lenient": lenient_helps(error)}, 422
     except (RecursionError, MemoryError) as error:
         made, code = {"error": f"too much for this page: {type(error).__name__}"}, 422
-    except Exception:  # a bug of ours; the page goes on
+    except Exception:  # a bug in this package; the page goes on
         _LOG.exception("wfsa explore: %s", getattr(answer, "__name__", "?"))
-        made, code = {"error": "a bug in wfsa explore; what it was is on the server's terminal"}, 500
-    # ASCII, so that half characters in names of a schema are no error.
+        made, code = {"error": "a bug in wfsa explore; the server's terminal shows the traceback"}, 500
+    # ASCII, so that lone surrogates in names of a schema do not raise an error.
     return code, json.dumps(made, separators=(",", ":"), allow_nan=False).encode("ascii")

@@ -1,7 +1,7 @@
-"""What ``wfsa bench`` measures, for the page: one engine at a time, in a process of its own.
+"""The measurements of ``wfsa bench`` for the page: one engine at a time, in a process of its own.
 
-Other engines run native code that cannot be interrupted, and may end a process.  So each has its own, which is ended
-when its time is over or nobody waits for it any more, and which may use a limited amount of memory.
+Other engines run native code that cannot be interrupted and may crash.  So each engine has its own process with a limit
+of memory, which is killed when its time is over or the client has gone.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from wfsa.explorer.compiled import Compiled, Limits
 from wfsa.inspect.engine_comparison import compare, drawn_texts, installed
 
 _REPEATS: Final = 3  # of each compile
-_COMPILES: Final = 3  # an engine has the time of so many compilations, in all
-_DRAWN: Final = 3  # texts, where none is given
-_MEMORY: Final = 2 << 30  # bytes beyond the limit of a compilation: packages that an engine imports take some, too
+_COMPILES: Final = 3  # the time of an engine, in limits of one compilation
+_DRAWN: Final = 3  # texts drawn if none is given
+_MEMORY: Final = 2 << 30  # bytes beyond the limit of a compilation, for packages that an engine imports
 _POLL: Final = 0.05  # seconds
 _CHILD: Final = "from wfsa.explorer.bench import main; main()"
 
@@ -31,24 +31,24 @@ _CHILD: Final = "from wfsa.explorer.bench import main; main()"
 def bench(
     compiled: Compiled, text: bytes, engine: Any, limits: Limits, stop: Callable[[], bool] = lambda: False
 ) -> dict[str, Any]:
-    """The row of one engine: times in milliseconds and microseconds, texts accepted, and why there are none.
+    """Returns the row of one engine: times in milliseconds and microseconds, texts accepted, and an error if any.
 
     `text` is the document that is followed; if it is empty, some are drawn at random under the schema.
-    Raises WfsaError for an engine that is not installed and a source that is not a JSON Schema; LimitError where the
-    engine takes too long, or `stop` says so.
+    Raises WfsaError for an engine that is not installed and a source that is not a JSON Schema; LimitError if the
+    engine takes too long or `stop` returns True.
     """
     if compiled.asked.kind != "json-schema":
-        raise WfsaError("engines are compared on JSON Schemas, and this is a grammar")
-    known = [name for name, is_there in installed().items() if is_there]
-    if engine not in known:
-        raise WfsaError(f"engine: one of {'; '.join(known)} is wanted")
-    asked = compiled.asked.source, compiled.vocabulary.vocab, text, engine, limits.memory + _MEMORY
+        raise WfsaError("engines are compared on JSON Schemas only, and this is a grammar")
+    engines = [name for name, is_installed in installed().items() if is_installed]
+    if engine not in engines:
+        raise WfsaError(f"engine must be one of {'; '.join(engines)}")
+    task = compiled.asked.source, compiled.vocabulary.vocab, text, engine, limits.memory + _MEMORY
     seconds = _COMPILES * limits.seconds
-    with tempfile.TemporaryFile() as given:
-        pickle.dump(asked, given)
-        given.seek(0)
+    with tempfile.TemporaryFile() as input_file:
+        pickle.dump(task, input_file)
+        input_file.seek(0)
         process = subprocess.Popen(
-            [sys.executable, "-c", _CHILD], stdin=given, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            [sys.executable, "-c", _CHILD], stdin=input_file, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
     with process:
         until, out = time.monotonic() + seconds, None
@@ -64,15 +64,15 @@ def bench(
             process.kill()
     lines = out.decode("utf-8", "replace").splitlines()
     if process.returncode or not lines:
-        raise LimitError(f"{engine} ended its process, with code {process.returncode}: out of memory, or a bug in it")
-    found: dict[str, Any] = json.loads(lines[-1])
-    if "refused" in found:
-        raise WfsaError(found["refused"])
-    return found
+        raise LimitError(f"{engine} ended its process with code {process.returncode}: out of memory, or a bug in it")
+    row: dict[str, Any] = json.loads(lines[-1])
+    if "refused" in row:
+        raise WfsaError(row["refused"])
+    return row
 
 
 def main() -> None:
-    """The child: what to measure comes pickled on standard input; the last line written is the row, as JSON."""
+    """Runs the child: reads the pickled task from standard input, and writes the row as JSON in the last line."""
     schema, vocab, text, engine, memory = pickle.load(sys.stdin.buffer)
     with suppress(ImportError, OSError, ValueError):  # not every system has such limits
         import resource

@@ -1,4 +1,4 @@
-"""The same source under two options, or two vocabularies: sizes side by side, and where the text and reports differ."""
+"""Compares a source under two options, or two vocabularies: sizes, and differences of the text and the reports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SECONDS: Final = 10.0  # to follow the text, on each side
 
 
 def compare(one: Walk, other: Walk) -> dict[str, Any]:
-    """Facts of both sides, entries of the reports that differ, and places of the text with unequal counts."""
+    """Returns facts of both sides, entries of the reports that differ, and places of the text with unequal counts."""
     for walk in (one, other):
         walk.follow(len(walk.text), _SECONDS)
     reports = [_entries(walk) for walk in (one, other)]
@@ -28,7 +28,7 @@ def compare(one: Walk, other: Walk) -> dict[str, Any]:
         [at, counts[0][at], counts[1][at]] for at in counts[0] if at in counts[1] and counts[0][at] != counts[1][at]
     ]
     if one.compiled.vocabulary.name != other.compiled.vocabulary.name:
-        apart = []  # counts of different tokens say nothing
+        apart = []  # counts of different tokens are not comparable
     return {
         "sides": [_side(walk) for walk in (one, other)],
         "same_vocabulary": one.compiled.vocabulary.name == other.compiled.vocabulary.name,
@@ -49,9 +49,9 @@ def _side(walk: Walk) -> dict[str, Any]:
 
 
 def _entries(walk: Walk) -> dict[tuple[str, str], tuple[str, str]]:
-    found = walk.compiled.constraint.report
-    entries = [] if found is None else islice(found.entries, _MOST_ENTRIES)
-    # What every document is subject to has no place and no keyword: it is told apart by how its words begin.
+    report = walk.compiled.constraint.report
+    entries = [] if report is None else islice(report.entries, _MOST_ENTRIES)
+    # Entries about every document have no place and no keyword; the beginning of their notes distinguishes them.
     return {
         (f"{pointer}/{keyword}" if keyword else pointer, "" if keyword else note.partition(":")[0]): (status, note)
         for pointer, keyword, status, note in entries

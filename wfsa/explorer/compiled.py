@@ -1,7 +1,7 @@
 """From a source and options to a constraint: within limits of size, time and memory, and kept by content.
 
-What is asked for comes from a page, so nothing of it is trusted: each choice is looked up among those that there are,
-and what compiling may use is bounded here. Two requests for the same source compile it once: the second waits.
+Requests come from a page and are not trusted: every choice is checked against the allowed ones, and the time and memory
+of compiling are limited here. Two requests for the same source compile it once: the second waits.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _AHEAD: Final = 0.75  # of the time, where a lazy attempt may follow
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one compilation may use."""
+    """The limits of one compilation, and the number of constraints that are kept."""
 
     seconds: float = 20.0
     memory: int = 2 << 30
@@ -55,7 +55,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What to compile; equal questions have equal keys."""
+    """A request to compile; equal requests have equal keys."""
 
     kind: str
     source: str
@@ -71,17 +71,17 @@ class Asked:
 
     @staticmethod
     def of(body: Mapping[str, Any], vocabularies: Mapping[str, Any]) -> Asked:
-        """Out of a request; WfsaError for what is not among the choices."""
+        """Reads the body of a request; WfsaError for a value that is not among the choices."""
         source, chosen = body.get("source"), body.get("schema", {})
         if not isinstance(source, str):
-            raise WfsaError("source: a text is wanted")
+            raise WfsaError("source must be a text")
         if len(source) > MOST_SOURCE:
             raise LimitError(f"the source has {len(source):,} characters, the limit is {MOST_SOURCE:,}")
         kind = _among(body, "kind", KINDS, "json-schema")
         vocabulary = _among(body, "vocabulary", tuple(vocabularies), next(iter(vocabularies)))
         mode: Mode = "lazy" if _among(body, "mode", MODES, "ahead") == "lazy" else "ahead"
         if not isinstance(chosen, dict) or not chosen.keys() <= SCHEMA_CHOICES.keys():
-            raise WfsaError(f"schema: options out of {', '.join(SCHEMA_CHOICES)} are wanted")
+            raise WfsaError(f"schema must have options out of {', '.join(SCHEMA_CHOICES)}")
         schema = tuple((name, _among(chosen, name, SCHEMA_CHOICES[name], "")) for name in sorted(chosen))
         if kind != "json-schema":
             return Asked(kind, source, vocabulary, mode)
@@ -92,27 +92,27 @@ class Asked:
         return SchemaOptions(**options, lenient=self.lenient)
 
 
-def _among(body: Mapping[str, Any], name: str, known: tuple[str, ...], default: str) -> str:
+def _among(body: Mapping[str, Any], name: str, choices: tuple[str, ...], default: str) -> str:
     value = body.get(name, default)
-    if not isinstance(value, str) or value not in known:
-        raise WfsaError(f"{name}: one of {', '.join(known)} is wanted")
+    if not isinstance(value, str) or value not in choices:
+        raise WfsaError(f"{name} must be one of {', '.join(choices)}")
     return value
 
 
 @dataclass(eq=False)
 class Compiled:
-    """A constraint with what it was asked as."""
+    """A constraint with the request that it answers."""
 
     asked: Asked
     vocabulary: NamedVocab
     constraint: Any
     notes: list[str]
-    kept: dict[str, Any] = field(default_factory=dict)  # what panels have made of it
+    kept: dict[str, Any] = field(default_factory=dict)  # results of panels
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @cached_property
     def grammar(self) -> Grammar:
-        """What the source says, read once more: a constraint keeps no rules."""
+        """The grammar of the source, read again because a constraint keeps no rules."""
         asked = self.asked
         if asked.kind == "json-schema":
             return read_json_schema(schema_of(asked.source), asked.schema_options()).grammar
@@ -140,7 +140,7 @@ class Compiled:
 
 
 def least_tokens(state: Any) -> int | None:
-    """Tokens to the end at least; None where it is not known."""
+    """Returns the least number of tokens to the end; None if unknown."""
     try:
         return int(state.min_tokens())
     except WfsaError:
@@ -148,9 +148,9 @@ def least_tokens(state: Any) -> int | None:
 
 
 def compile_asked(asked: Asked, vocabulary: NamedVocab, limits: Limits) -> Compiled:
-    """WfsaError where it cannot be compiled within the limits.
+    """Compiles a request; WfsaError if it cannot be compiled within the limits.
 
-    What is too much ahead of time is compiled lazily, in the time that is left.
+    A source that is too large to compile ahead of time is compiled lazily, in the remaining time.
     """
     compilers = {
         "json-schema": wfsa.compile_json_schema, "lark": wfsa.compile_lark,
@@ -167,53 +167,53 @@ def compile_asked(asked: Asked, vocabulary: NamedVocab, limits: Limits) -> Compi
         try:
             try:
                 seconds = limits.seconds * (_AHEAD if asked.mode == "ahead" else 1.0)
-                made = compiler(asked.source, vocabulary.vocab, mode=asked.mode, max_seconds=seconds, **options)
+                constraint = compiler(asked.source, vocabulary.vocab, mode=asked.mode, max_seconds=seconds, **options)
             except LimitError as error:
                 left = until - time.monotonic()
                 if "mode='lazy'" not in str(error) or left <= 0:
                     raise
-                made = compiler(asked.source, vocabulary.vocab, mode="lazy", max_seconds=left, **options)
+                constraint = compiler(asked.source, vocabulary.vocab, mode="lazy", max_seconds=left, **options)
                 notes.append(f"compiled lazily: {error}")
         except RecursionError:
             raise LimitError("the source is nested too deeply; flatten it") from None
         except UnicodeEncodeError:
-            raise WfsaError("the source is not text: it has half a character (a lone surrogate)") from None
+            raise WfsaError("the source is not valid text: it has a lone surrogate (half a character)") from None
     notes += (str(one.message) for one in caught if issubclass(one.category, UserWarning))
-    return Compiled(asked, vocabulary, made, notes)
+    return Compiled(asked, vocabulary, constraint, notes)
 
 
 class Cache:
-    """The constraints of late, by key."""
+    """The most recently used constraints, by key."""
 
     def __init__(self, vocabularies: Mapping[str, NamedVocab], limits: Limits) -> None:
         self.vocabularies, self.limits = vocabularies, limits
         self._lock = threading.Lock()
-        self._made: OrderedDict[str, Future[Compiled]] = OrderedDict()
+        self._futures: OrderedDict[str, Future[Compiled]] = OrderedDict()
 
     def get(self, asked: Asked) -> Compiled:
-        """Compiled now, or before, or by another thread just now; raises what compiling raises."""
+        """Returns the constraint of a request, compiled here, earlier, or by another thread meanwhile."""
         with self._lock:
-            found = self._made.get(asked.key)
-            mine = found is None
-            future: Future[Compiled] = Future() if found is None else found
-            self._made[asked.key] = future
-            self._made.move_to_end(asked.key)
-            while len(self._made) > self.limits.kept:
-                self._made.popitem(last=False)
+            existing = self._futures.get(asked.key)
+            mine = existing is None
+            future: Future[Compiled] = Future() if existing is None else existing
+            self._futures[asked.key] = future
+            self._futures.move_to_end(asked.key)
+            while len(self._futures) > self.limits.kept:
+                self._futures.popitem(last=False)
         if mine:
             try:
                 future.set_result(compile_asked(asked, self.vocabularies[asked.vocabulary], self.limits))
             except BaseException as error:
                 future.set_exception(error)
                 with self._lock:
-                    if self._made.get(asked.key) is future:
-                        del self._made[asked.key]
+                    if self._futures.get(asked.key) is future:
+                        del self._futures[asked.key]
         return future.result()
 
     def known(self, key: Any, *, touch: bool = True) -> Compiled | None:
-        """What was compiled before; it is kept longer for having been asked for, unless that does not count."""
+        """Returns the constraint of a key if it is kept and complete; `touch` marks it as recently used."""
         with self._lock:
-            future = self._made.get(key) if isinstance(key, str) else None
+            future = self._futures.get(key) if isinstance(key, str) else None
             if future is not None and touch:
-                self._made.move_to_end(key)
+                self._futures.move_to_end(key)
         return future.result() if future is not None and future.done() and not future.exception() else None

@@ -1,8 +1,8 @@
-"""Connections that wait for their client: none may keep another page's out.
+"""Limits on connections that wait for their client, so that idle ones cannot keep other pages out.
 
-A connection that sends nothing, or half of a request, would be held without end, and a server takes a limited number of
-them.  So each has some seconds to send a request, or the rest of one; and where the number is reached, the one that
-has waited longest for its client is closed for the new one.
+A client that sends nothing, or half of a request, would hold its connection without end, and a server takes a limited
+number of them.  So each client has some seconds to send a request, or the rest of one.  If the limit of connections is
+reached, the connection that has waited longest for its client is closed for the new one.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ SECONDS: Final = 20.0  # for a request, or the rest of one
 
 
 class Connection(H11Protocol):  # type: ignore[misc]
-    """uvicorn's connection, closed where its client is late."""
+    """uvicorn's connection, closed if its client is late."""
 
-    seconds = SECONDS  # tests take less
+    seconds = SECONDS  # shorter in tests
 
-    _since = 0.0  # when the client was waited for last, by the loop's clock
+    _since = 0.0  # start of the current wait for the client, by the loop's clock
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:

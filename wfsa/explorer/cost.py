@@ -1,15 +1,14 @@
-"""What a constraint costs: to compile, by stage and by place of the schema; and along a text.
+"""The cost of a constraint: compile time by stage and by place of the schema, and times along a text.
 
 Parts of a schema are merged while it is compiled, so the time of a place cannot be read off the whole. It is measured
-instead: the subschema there is compiled by itself, with what its references lead to, for the same vocabulary and in
-the same mode. By then the vocabulary's caches know what the whole has made of it, so the times are of the parser and
-the lexer, and smaller than a first compilation's; what counts is which place has how much of it.  Cheap ones are
-compiled a few times, and the least counts.
+instead: the subschema there is compiled by itself, with the targets of its references, for the same vocabulary and in
+the same mode. The vocabulary's caches are then warm, so the times are of the parser and the lexer, and smaller than a
+first compilation's; only the shares of the places matter.  Cheap places are compiled a few times, and the least counts.
 
-The time is for the parts: the whole, compiled already, gets a quarter of it for a second, warm number, and a part half
-of what is left.  The dearest are looked into first, and in each the children with the longest text; what is left over
-stands as one entry beside its siblings and makes the tree incomplete.  (What the whole takes less without a place,
-:mod:`wfsa.inspect.schema_costs` measures, in more time; widths that add up are wanted here.)
+Most of the time is for the parts: the whole, already compiled, gets a quarter for a second, warm number, and a part
+half of the rest.  The most expensive places are measured first, and within each the children with the longest text.
+Unmeasured children are one entry next to their siblings and make the tree incomplete.  (The time that the whole saves
+without a place is measured by :mod:`wfsa.inspect.schema_costs`, in more time; this tree needs widths that add up.)
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from wfsa.grammar.json_schema.read.keyword_table import subschemas
 from wfsa.inspect.schema_advice import advice
 
 _SECONDS: Final = 3.0
-_LEAST_SECONDS: Final = 0.05  # for a place, however late it is
+_LEAST_SECONDS: Final = 0.05  # for a place, even if the time is over
 _MEMORY: Final = 1 << 30  # for a place
 _RUNS: Final = 3
 _CHEAP: Final = 0.005  # seconds, beyond which a place is not compiled again
@@ -42,12 +41,12 @@ _WIDTHS: Final = ("seconds", "lr", "lexer")
 
 
 def places(compiled: Compiled, seconds: float = _SECONDS) -> dict[str, Any]:
-    """A tree of places: pointer, seconds, LR states, lexer states, advice, children; {} for what is no schema."""
+    """Returns a tree of places: pointer, seconds, LR states, lexer states, advice, children; {} for a grammar."""
     with compiled.lock:
         if "places" not in compiled.kept:
             compiled.kept["places"] = _places(compiled, seconds)
-        found: dict[str, Any] = compiled.kept["places"]
-    return found
+        tree: dict[str, Any] = compiled.kept["places"]
+    return tree
 
 
 def _places(compiled: Compiled, seconds: float) -> dict[str, Any]:
@@ -68,15 +67,15 @@ def _places(compiled: Compiled, seconds: float) -> dict[str, Any]:
             begin = time.perf_counter()
             try:
                 with Allowance(most):  # of reading the schema, too
-                    made = wfsa.compile(read_part(document, schema, path), compiled.vocabulary.vocab,
+                    part = wfsa.compile(read_part(document, schema, path), compiled.vocabulary.vocab,
                                         mode=compiled.asked.mode, max_memory=_MEMORY)  # fmt: skip
             except (WfsaError, RecursionError, Exhausted) as error:
                 spent = time.perf_counter() - begin
                 late = spent > most
-                told = f"not compiled within {most:.2f} s" if late else str(error)[:200]
-                return {**node, "error": told, "late": late, "seconds": spent, "lr": 0, "lexer": 0}
+                message = f"not compiled within {most:.2f} s" if late else str(error)[:200]
+                return {**node, "error": message, "late": late, "seconds": spent, "lr": 0, "lexer": 0}
             times.append(time.perf_counter() - begin)
-        return {**node, "seconds": min(times), "lr": made.stats["lr_states"], "lexer": made.stats["lexer_states"]}
+        return {**node, "seconds": min(times), "lr": part.stats["lr_states"], "lexer": part.stats["lexer_states"]}
 
     stats = compiled.constraint.stats
     root = {"place": "", "children": [], "advice": list(advice(source.schema, source.schema)),
@@ -91,26 +90,27 @@ def _places(compiled: Compiled, seconds: float) -> dict[str, Any]:
         _, _, schema, path, node = heapq.heappop(todo)
         below_it = subschemas(schema) if isinstance(schema, dict) else ()  # the root may be true
         children = [(steps, child) for steps, child in below_it if isinstance(child, dict)]
-        found: dict[int, dict[str, Any]] = {}
+        measured_children: dict[int, dict[str, Any]] = {}
         for i in sorted(range(len(children)), key=lambda i: -_length(children[i][1])):
             left = until - time.perf_counter()
-            if left <= 0 or n >= _MOST_PLACES or len(found) >= _MOST_CHILDREN:
+            if left <= 0 or n >= _MOST_PLACES or len(measured_children) >= _MOST_CHILDREN:
                 break
             steps, child = children[i]
             below = path + "".join(segment(step) if isinstance(step, str) else f"[{step}]" for step in steps)
-            found[i] = {**measured(child, below, max(_LEAST_SECONDS, left / 2)), "name": "/".join(map(str, steps))}
-            complete &= not found[i].pop("late", False)
+            entry = {**measured(child, below, max(_LEAST_SECONDS, left / 2)), "name": "/".join(map(str, steps))}
+            complete &= not entry.pop("late", False)
             n += 1
-            heapq.heappush(todo, (-found[i]["seconds"], n, child, below, found[i]))
-        node["children"] = [found[i] for i in sorted(found)]
-        if len(found) < len(children):
+            heapq.heappush(todo, (-entry["seconds"], n, child, below, entry))
+            measured_children[i] = entry
+        node["children"] = [measured_children[i] for i in sorted(measured_children)]
+        if len(measured_children) < len(children):
             complete = False
-            node["children"].append(_rest(node, len(children) - len(found)))
+            node["children"].append(_rest(node, len(children) - len(measured_children)))
     return {"root": root, "places": n, "complete": complete}
 
 
 def _length(schema: Any) -> int:
-    """Of the text, about: what is longer is looked at first."""
+    """Returns the approximate length of the schema's text; longer children are measured first."""
     try:
         return len(json.dumps(schema, default=str))
     except RecursionError:
@@ -118,7 +118,7 @@ def _length(schema: Any) -> int:
 
 
 def _rest(node: dict[str, Any], n: int) -> dict[str, Any]:
-    """The children that were not measured: as wide as what their siblings leave, or as if each were as the least."""
+    """Returns one entry for the n unmeasured children: as wide as the rest of the node, or n times the least child."""
     some: list[dict[str, Any]] = node["children"]
     name = f"{n:,} {'other' if some else 'place'}{'' if n == 1 else 's'}, not measured"
     widths = {
@@ -129,7 +129,7 @@ def _rest(node: dict[str, Any], n: int) -> dict[str, Any]:
 
 
 def along(walk: Walk) -> dict[str, Any]:
-    """Times along the text, the largest of each stretch, and tokens left to the end."""
+    """Returns times along the text, the largest of each stretch, and the tokens left to the end."""
     n = len(walk.ids)
     step = max(1, -(-n // _MOST_POINTS))
     points = [

@@ -1,7 +1,7 @@
-"""One HTML file with everything in it: the page, and the answers that it would ask a server for.
+"""Exports one HTML file with the page and the answers that the page would request from a server.
 
-The modules are put one behind the other, each in a block of its own that hands on what it exports; the answers are
-JSON in a script that no browser runs. Scripts and styles are allowed by their hashes, nothing is loaded or asked.
+The modules are concatenated, each in a block of its own that returns its exports. The answers are JSON in a script that
+no browser runs. Scripts and styles are allowed by their hashes; the file loads and requests nothing.
 
 No text of a schema can end that script early: each `<` in it is written as an escape of JSON.
 """
@@ -34,7 +34,7 @@ def static(name: str) -> str:
 
 
 def bundle(entry: str = "main") -> str:
-    """The module `entry` and what it imports as one script without imports."""
+    """Returns the module `entry` and its imports as one script without imports."""
     order: list[str] = []
     out: list[str] = []
 
@@ -45,7 +45,7 @@ def bundle(entry: str = "main") -> str:
         text = static(f"{name}.js")
         for _, other in _IMPORT.findall(text):
             add(other)
-        names = [found[1] for found in _EXPORT.findall(text)]
+        names = [name for _, name in _EXPORT.findall(text)]
         text = _EXPORT.sub(r"\1 \2", text)
         text = _IMPORT.sub(lambda m: f"const {{{m[1].replace(' as ', ': ')}}} = module_{m[2]};", text)
         out.append(f"const module_{name} = (() => {{\n{text}\nreturn {{ {', '.join(names)} }};\n}})();")
@@ -55,8 +55,8 @@ def bundle(entry: str = "main") -> str:
 
 
 def recorded(explorer: Any, source: Mapping[str, Any], asked: Mapping[str, Any], text: str) -> dict[str, Any]:
-    """The answers about one source and one text; raises WfsaError where it does not compile, or takes too long."""
-    document = f"export-{secrets.token_hex(8)}"  # its own: several are written at once
+    """Returns the answers about one source and one text; WfsaError if it does not compile, or takes too long."""
+    document = f"export-{secrets.token_hex(8)}"  # a unique name, since several exports can run at once
     try:
         return _recorded(explorer, source, asked, text, document)
     finally:
@@ -95,7 +95,7 @@ def _recorded(
     step = -(-len(cursors) // _MOST_CURSORS)
     for offset in dict.fromkeys([cursors[-1], end, *cursors[::step]]):
         if time.perf_counter() > until:
-            break  # the page says of the others that they are not in it
+            break  # the page reports that the other places are not in the file
         answers["next"][str(offset)] = explorer.next({**refer, "offset": offset, "limit": _MOST_TOKENS})
         answers["inside"][str(offset)] = _or_error(explorer.inside, {**refer, "offset": offset})
     if part["refused"] is not None:
@@ -111,7 +111,7 @@ def _or_error(answer: Callable[[Mapping[str, Any]], dict[str, Any]], body: Mappi
 
 
 def page(answers: Mapping[str, Any]) -> str:
-    """The file's text."""
+    """Returns the file's text."""
     script, style = bundle(), static("style.css")
     policy = (
         f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; base-uri 'none'; "

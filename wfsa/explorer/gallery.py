@@ -1,4 +1,4 @@
-"""Small examples to begin with: schemas and grammars, each with a text that shows something."""
+"""Small examples to begin with: schemas and grammars, each with a text."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 
 def examples() -> list[dict[str, Any]]:
-    """Title, kind, source and text of each."""
+    """Returns title, kind, source and text of each example."""
     text = resources.files("wfsa.explorer").joinpath("gallery.json").read_text("utf-8")
-    found: list[dict[str, Any]] = json.loads(text)
-    for one in found:
-        if not isinstance(one["source"], str):
-            one["source"] = json.dumps(one["source"], indent=2, ensure_ascii=False)
-    return found
+    gallery: list[dict[str, Any]] = json.loads(text)
+    for example in gallery:
+        if not isinstance(example["source"], str):
+            example["source"] = json.dumps(example["source"], indent=2, ensure_ascii=False)
+    return gallery

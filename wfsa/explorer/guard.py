@@ -1,9 +1,9 @@
-"""Which requests are taken at all: from this page, to this host, and not too large.
+"""The check of requests: from this page, to this host, and not too large.
 
-    Host        must be a name that the server was started under. A page elsewhere that has its own name point here
-                (DNS rebinding) asks for that name, and gets nothing
-    Origin      where a browser sends one, it must be this server; Sec-Fetch-Site must not say that it is another
-    Content     a POST is JSON by its type, which no form and no plain link can send across origins
+    Host        must be a name that the server was started under. A page elsewhere whose own name points here (DNS
+                rebinding) requests that name, and is refused
+    Origin      if a browser sends one, it must be this server; Sec-Fetch-Site must not name another site
+    Content     a POST must have the type JSON, which no form and no plain link can send across origins
     size        counted while it arrives
 
 Every answer forbids the browser to load or run anything from elsewhere, or to show the page in a frame.
@@ -36,7 +36,7 @@ MOST_BODY: Final = 6_000_000  # bytes: two million characters and their escapes
 
 
 class Guard:
-    """Around an application."""
+    """Wraps an application and refuses requests that fail the check."""
 
     def __init__(self, app: ASGIApp, hosts: Iterable[str], most_body: int = MOST_BODY) -> None:
         self.app, self.hosts, self.most_body = app, frozenset(host.lower() for host in hosts), most_body

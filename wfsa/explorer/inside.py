@@ -1,16 +1,16 @@
-"""The parser at the cursor: stacks, LR states with their items, the lexer's automata, the way through a parser DWA.
+"""The parser at the cursor: stacks, LR states with their items, the lexer's automata, the path through a parser DWA.
 
-The engine's tables are merged and packed, and say nothing to a reader. So what is shown is the plain construction
-(`wfsa.reference`) of the same grammar, run over the bytes before the cursor: the same language, with states that have
-items and names. What stands beside the rules of a grammar (bounds of lengths, say) it has not, and is told to be left
-aside.
+The engine's tables are merged and packed, so people cannot read them. The panel shows the plain construction
+(`wfsa.reference`) of the same grammar instead, run over the bytes before the cursor: the same language, with states
+that have items and names. Features beyond rules (such as bounds of lengths) are missing in the construction, and the
+panel lists them.
 
-The whole construction is for small grammars. Where it is too much, or leaves aside what decides a mask, only what the
-text touches is made (`touched`): all is shown but the way through the parser DWA, in place of which the reason stands.
+The whole construction is for small grammars. If it is too large, or lacks a feature that decides masks, only the states
+that the text touches are built (`touched`). The panel then shows everything except the path through the parser DWA,
+with the reason.
 
-Everything is cut to what the cursor touches: the tops of the stacks and what lies below them, the lexer's states a
-few bytes away, the one path that a stack takes through the automaton. A text that takes too long is followed as far as
-it goes.
+Everything is limited to the surroundings of the cursor: the tops of the stacks and the nodes below, the lexer's states
+a few bytes away, the one path that a stack takes through the automaton. A text that takes too long is followed in part.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from wfsa.grammar.ir import Grammar, Tokens
 from wfsa.installing import how_to_install
 from wfsa.vocab import byte_vocab
 
-_MOST_RULES: Final = 600  # of which the whole is made
-_MOST_TERMINAL_STATES: Final = 4000  # the same
-_MOST_TOUCHED_STATES: Final = 100_000  # of terminals, where it is not
+_MOST_RULES: Final = 600  # of a grammar whose whole construction is built
+_MOST_TERMINAL_STATES: Final = 4000  # of such a grammar
+_MOST_TOUCHED_STATES: Final = 100_000  # of the terminals of other grammars
 _MOST_ITEMS: Final = 200_000  # of all LR states
 _MOST_TEXT: Final = 3000  # bytes before the cursor
 _MOST_NODES: Final = 40
@@ -40,7 +40,7 @@ _SECONDS: Final = 2.0
 
 
 class Shown:
-    """The construction of one constraint's grammar, and its states along the text of late. Not for several threads."""
+    """The construction of one constraint's grammar, and its states along the latest text. Not thread-safe."""
 
     def __init__(self, compiled: Compiled) -> None:
         from wfsa.explorer.touched import Touched, TouchedTables
@@ -64,7 +64,7 @@ class Shown:
         self.text, self.states = b"", [self.made.start()]
 
     def at(self, text: bytes) -> Any:
-        """The state behind `text`, or behind as much of it as there is time for: `self.text`."""
+        """Returns the state after `text`, or after the part of it that the time allows: `self.text`."""
         same = 0
         while same < min(len(text), len(self.states) - 1) and text[same] == self.text[same]:
             same += 1
@@ -74,7 +74,7 @@ class Shown:
         for byte in text[same:]:
             after = self.states[-1].commit(byte)
             if after is None:
-                raise GrammarError("the plain construction takes this text otherwise than the engine does")
+                raise GrammarError("the plain construction reads this text differently from the engine")
             self.states.append(after)
             self.text += bytes([byte])
             if time.perf_counter() > until:
@@ -90,7 +90,7 @@ def _terminal_states(grammar: Grammar) -> int:
         if not isinstance(terminal.pattern, Tokens):
             n += automaton(terminal.pattern, _MOST_TOUCHED_STATES).n_states
         if n > _MOST_TOUCHED_STATES:
-            raise LimitError(f"the terminals have more than {_MOST_TOUCHED_STATES:,} states; up to so many are drawn")
+            raise LimitError(f"the terminals have more than {_MOST_TOUCHED_STATES:,} states, the limit for pictures")
     return n
 
 
@@ -98,15 +98,15 @@ def _whole(grammar: Grammar, n_terminal_states: int) -> Any:
     from wfsa import reference
 
     if len(grammar.rules) > _MOST_RULES:
-        raise LimitError(f"the grammar has {len(grammar.rules):,} rules; parser automata are made up to {_MOST_RULES}")
+        raise LimitError(f"the grammar has {len(grammar.rules):,} rules; parser automata are built up to {_MOST_RULES}")
     if n_terminal_states > _MOST_TERMINAL_STATES:
         most = _MOST_TERMINAL_STATES
-        raise LimitError(f"the terminals have {n_terminal_states:,} states; parser automata are made up to {most:,}")
+        raise LimitError(f"the terminals have {n_terminal_states:,} states; parser automata are built up to {most:,}")
     return reference.compile(grammar, byte_vocab(), max_places=1 << 14, max_items=_MOST_ITEMS)
 
 
 def _plain(grammar: Grammar) -> tuple[Grammar, list[str], str]:
-    """Without what stands beside the rules; what that was, and what of it masks cannot be without."""
+    """Returns the grammar without features beyond rules, the names of these, and why masks cannot do without them."""
     aside, needed = [], []
     if grammar.white_space is not None:
         grammar = replace(grammar, white_space=None)
@@ -119,22 +119,21 @@ def _plain(grammar: Grammar) -> tuple[Grammar, list[str], str]:
         needed.append("how long a string may be")
     if grammar.unordered:
         grammar = replace(grammar, unordered=())
-        needed.append("which properties there are already")
-    return grammar, aside + needed, f"the construction does not know {', or '.join(needed)}" if needed else ""
+        needed.append("which properties are already written")
+    return grammar, aside + needed, f"the construction does not model {', or '.join(needed)}" if needed else ""
 
 
 def inside(compiled: Compiled, text: bytes) -> dict[str, Any]:
-    """What is shown of the cursor behind `text`; WfsaError where nothing can be."""
+    """Returns the panel's data for the cursor after `text`; WfsaError if nothing can be shown."""
     if len(text) > _MOST_TEXT:
-        raise LimitError(f"there are {len(text):,} bytes before the cursor; pictures are drawn up to {_MOST_TEXT:,}")
+        raise LimitError(f"the cursor is after {len(text):,} bytes; pictures are drawn up to {_MOST_TEXT:,}")
     with compiled.lock:
         shown = compiled.kept.get("inside")
         if shown is None:
             try:
                 shown = Shown(compiled)
             except ImportError as error:
-                what = f"this panel needs pyroaring ({error}): {how_to_install('reference')}"
-                raise WfsaError(what) from None
+                raise WfsaError(f"this panel needs pyroaring ({error}): {how_to_install('reference')}") from None
             except WfsaError as error:
                 compiled.kept["inside"] = error
                 raise
@@ -190,7 +189,7 @@ class _Picture:
     # ---- stacks ------------------------------------------------------------------------------------------------------
 
     def node(self, node: Any) -> int:
-        """The number of a stack node, which is drawn from now on."""
+        """Returns the number of a stack node, and adds the node to the drawing."""
         if id(node) not in self.numbers:
             self.numbers[id(node)] = len(self.nodes)
             self.nodes.append({"state": node.state, "symbol": self.symbol_of(node.state), "below": [], "_": node})
@@ -216,7 +215,7 @@ class _Picture:
         if symbol >= 0:
             return "end" if symbol == self.form.end else terminal_name(self.shown.compiled, symbol)
         names = self.shown.grammar.nonterminals
-        return names[~symbol] if ~symbol < len(names) else f"·{~symbol}"  # one of the normal form's own
+        return names[~symbol] if ~symbol < len(names) else f"·{~symbol}"  # a nonterminal of the normal form only
 
     def lr_state(self, state: int) -> dict[str, Any]:
         goto = self.tables.goto[state]
@@ -226,7 +225,7 @@ class _Picture:
         }
 
     def items(self, state: int) -> list[str]:
-        """The kernel items: those whose dot stands behind the symbol that leads here."""
+        """Returns the kernel items: those whose dot is after the symbol that leads here."""
         symbol = self.tables.symbol[state]
         out = []
         for number in sorted(self.shown.kernels[state]):
@@ -246,7 +245,7 @@ class _Picture:
         }
 
     def automaton(self) -> dict[str, Any] | None:
-        """Of the terminal that has been read furthest: its state, and those a few bytes on."""
+        """Returns the automaton of the terminal that has been read furthest, from its state a few bytes on."""
         lexer = self.shown.made.lexer
         taken: set[int] = set(self.shown.made.rules.ignored)
         for _, tops in self.configs:
@@ -284,10 +283,10 @@ class _Picture:
             "of": len(words.accept),
         }
 
-    # ---- the way through the parser DWA ------------------------------------------------------------------------------
+    # ---- the path through the parser DWA -----------------------------------------------------------------------------
 
     def way(self) -> list[dict[str, Any]]:
-        """For each configuration what one stack, from its top down, reads: the bytes that are decided at each step."""
+        """Returns, for each configuration, the path of one stack from its top down, with the bytes decided per step."""
         out: list[dict[str, Any]] = []
         sets = self.shown.made.sets
         until = time.perf_counter() + _SECONDS
@@ -324,5 +323,5 @@ def _takes(tables: Any, tops: Any) -> frozenset[int]:
 
 
 def _bytes(tokens: Iterable[int]) -> str:
-    """Of a set of tokens of the byte vocabulary; its end token is no byte."""
+    """Returns the bytes of a set of tokens of the byte vocabulary, without its end token, as hex."""
     return bytes(sorted(token for token in tokens if token < 256)).hex()

@@ -1,12 +1,12 @@
-"""The mask at the cursor, grouped by what its tokens do.
+"""The mask at the cursor, with tokens grouped by their effects.
 
-What a token does is told by the terminals that are being read or may come next, before it and behind it. Where they
-are the same it stays inside or before them; where none of them is left it has ended one; and what is there behind it is
-what may then be read. Nothing is said of which of these are begun: a terminal may be among them before and behind a
-token that begins it. Each token is committed on a fork and undone, which takes a microsecond; what is not looked at
-when the time is over forms a group of its own.
+The effect of a token is the change of the expected terminals: those being read or admissible next, before and after the
+token. Equal sets: the token stays inside or before these terminals. Disjoint sets: the token has ended a terminal, and
+the second set may be read next. The sets do not show which terminals are begun: a terminal may be in both sets of a
+token that begins it. Each token is committed on a fork and undone, which takes a microsecond. Tokens that are not
+reached in time form a group of their own.
 
-Tokens that are white space alone are grouped by themselves and come last: most of them say nothing of the grammar.
+Tokens of white space alone have their own groups, which come last: most of them are independent of the grammar.
 """
 
 from __future__ import annotations
@@ -32,30 +32,32 @@ _SECONDS: Final = 0.25
 _MOST_GROUPS: Final = 40
 _MOST_NAMES: Final = 6
 
-_Does = tuple[int, ...] | str  # the terminals behind a token, or "end" or "late"
+_Effect = tuple[int, ...] | str  # the terminals expected after a token, or "end" or "late"
 Probabilities = npt.NDArray[np.float32] | None
 
 
 def next_tokens(
     compiled: Compiled, state: Any, *, search: bytes = b"", limit: int = 60, probabilities: Probabilities = None
 ) -> dict[str, Any]:
-    """The groups, largest first (by probability where there is one), each with its first `limit` tokens; those of
-    white space last, and the first `_MOST_GROUPS` of the others."""
+    """Returns groups, the largest first (by probability if there is one), each with its first `limit` tokens.
+
+    Groups of white space come last; at most `_MOST_GROUPS` of the others are listed.
+    """
     named, vocab = compiled.vocabulary, compiled.vocabulary.vocab
     if state.is_finished():
         return {"count": 0, "size": vocab.size, "shown": 0, "groups": [], "accepting": False, "forced": "", "left": 0}
     mask = state.get_mask()
     special = set(vocab.special_ids.tolist())
     token_bytes = named.token_bytes
-    found = [i for i in mask.ids().tolist() if not search or search in token_bytes[i]]
+    matches = [i for i in mask.ids().tolist() if not search or search in token_bytes[i]]
     before = expected_terminals(compiled, state)
-    groups = _grouped(compiled, state, found)
+    groups = _grouped(compiled, state, matches)
     weight = {key: _weight(tokens, probabilities) for key, tokens in groups.items()}
     order = sorted(groups, key=lambda key: (key[1], -weight[key], -len(groups[key])))
     left_off = [key for key in order if not key[1]][_MOST_GROUPS:]
     shown = [
         {
-            **_what(compiled, before, key[0]),
+            **_effect(compiled, before, key[0]),
             "white": key[1],
             "count": len(groups[key]),
             "p": weight[key] if probabilities is not None else None,
@@ -75,7 +77,7 @@ def next_tokens(
     return {
         "count": len(mask),
         "size": vocab.size,
-        "found": len(found),
+        "found": len(matches),
         "groups": shown,
         "left_off": len(left_off),
         "accepting": state.is_accepting(),
@@ -86,11 +88,11 @@ def next_tokens(
     }
 
 
-def _grouped(compiled: Compiled, state: Any, tokens: list[int]) -> dict[tuple[_Does, bool], list[int]]:
-    """The tokens by what they do and by whether they are white space; "late" are those left when the time is over."""
+def _grouped(compiled: Compiled, state: Any, tokens: list[int]) -> dict[tuple[_Effect, bool], list[int]]:
+    """Groups the tokens by effect and by whether they are white space; "late" are those not reached in time."""
     token_bytes, ends = compiled.vocabulary.token_bytes, set(state.end_ids)
-    behind: dict[tuple[tuple[int, ...], bytes], tuple[int, ...]] = {}  # terminals that are ignored
-    groups: dict[tuple[_Does, bool], list[int]] = {}
+    after_ignored: dict[tuple[tuple[int, ...], bytes], tuple[int, ...]] = {}  # expected terminals
+    groups: dict[tuple[_Effect, bool], list[int]] = {}
     probe, until = state.fork(), time.perf_counter() + _SECONDS
     for n, token in enumerate(tokens):
         if token in ends:
@@ -99,14 +101,14 @@ def _grouped(compiled: Compiled, state: Any, tokens: list[int]) -> dict[tuple[_D
         if n & 15 == 15 and time.perf_counter() > until:
             groups["late", False] = tokens[n:]
             break
-        if not probe.commit(token):  # cannot be: the mask has it
+        if not probe.commit(token):  # impossible for a token of the mask
             continue
         key = tuple(probe.expected_terminals())
         if only_ignored(compiled, key):
             alike = key, probe.next_bytes()
-            if alike not in behind:
-                behind[alike] = expected_terminals(compiled, probe)
-            key = behind[alike]
+            if alike not in after_ignored:
+                after_ignored[alike] = expected_terminals(compiled, probe)
+            key = after_ignored[alike]
         groups.setdefault((key, token_bytes[token].isspace()), []).append(token)
         probe.rollback()
     return groups
@@ -126,7 +128,7 @@ def _is_printed(token: bytes) -> bool:
     return all(0x20 <= byte < 0x7F for byte in token)
 
 
-def _what(compiled: Compiled, before: tuple[int, ...], key: _Does) -> dict[str, Any]:
+def _effect(compiled: Compiled, before: tuple[int, ...], key: _Effect) -> dict[str, Any]:
     if key == "end":
         return {"kind": "end", "ends": [], "then": []}
     if key == "late":
@@ -144,7 +146,7 @@ def _ignored(compiled: Compiled) -> frozenset[int]:
 
 
 def _terminals(compiled: Compiled, terminals: Sequence[int]) -> list[dict[str, str]]:
-    """By name, those that are ignored only where there are no others; what is no name has none."""
+    """Returns name and place of terminals; ignored ones only if there are no others."""
     shown = [t for t in terminals if t not in _ignored(compiled)] or list(terminals)
     out = [{"name": terminal_name(compiled, t), "place": terminal_place(compiled, t)} for t in shown[:_MOST_NAMES]]
     for one in out:

@@ -1,5 +1,4 @@
-"""What of a schema is enforced, as rows for a table; and of an error, where it says that something stands, and whether
-the option lenient helps."""
+"""The report of a schema as rows of a table; and the places that an error names, and whether lenient helps."""
 
 from __future__ import annotations
 
@@ -20,11 +19,11 @@ _PLACE: Final = re.compile(r"\bat (\$(?:\.\w+|\[(?:\d+|\"(?:[^\"\\]|\\.)*\")\])*
 
 
 def report(compiled: Compiled) -> dict[str, Any]:
-    """Entries (pointer, keyword, status, note), the first `_MOST`, and how many there are of each status."""
-    found = compiled.constraint.report
-    if found is None:
+    """Returns the first `_MOST` entries (pointer, keyword, status, note), and their number by status."""
+    schema_report = compiled.constraint.report
+    if schema_report is None:
         return {"kind": compiled.asked.kind, "entries": [], "counts": {}, "left_off": 0}
-    entries = [list(entry) for entry in islice(found.entries, _MOST + 1)]
+    entries = [list(entry) for entry in islice(schema_report.entries, _MOST + 1)]
     counts = Counter(entry[2] for entry in entries[:_MOST])
     return {
         "kind": compiled.asked.kind, "entries": entries[:_MOST], "counts": counts, "left_off": len(entries) > _MOST,
@@ -32,8 +31,11 @@ def report(compiled: Compiled) -> dict[str, Any]:
 
 
 def error_places(error: WfsaError) -> list[str]:
-    """The places that a message names, as the page finds them in the source: JSON pointers (``at $.a[0]``), or the
-    first of "line 3", "line 3 column 7" and "offset 5" where a grammar, a pattern or the JSON itself is wrong."""
+    """Returns the places that a message names, in the page's form.
+
+    JSON pointers (``at $.a[0]``), or the first of "line 3", "line 3 column 7" and "offset 5" if a grammar, a pattern or
+    the JSON itself is wrong.
+    """
     pointers = _pointers(error)
     line = _LINE.search(str(error)) if pointers in ([], [""]) else None
     if line is None:
@@ -47,5 +49,5 @@ def _pointers(error: WfsaError) -> list[str]:
 
 
 def lenient_helps(error: WfsaError) -> bool:
-    """Whether the option gives up what cannot be enforced here: a condition at a place, which is well formed."""
+    """Whether the option lenient would ignore the cause: a well-formed condition at a place that is not enforceable."""
     return isinstance(error, CAUGHT) and bool(_pointers(error))

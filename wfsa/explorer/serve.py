@@ -1,4 +1,4 @@
-"""uvicorn with the application, at one address: by default a port of this machine that no other one reaches."""
+"""uvicorn with the application, at one address: by default a port that only this machine can reach."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wfsa.explorer.vocabularies import NamedVocab
 
 
 class Server:
-    """Listens from the beginning, so that the port is known; answers while it runs. A context manager."""
+    """A server that listens from its construction, so that the port is known, and answers in `run`."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class Server:
             self._socket.bind((host, port))
         except OSError as error:
             self._socket.close()
-            raise OSError(error.errno, error.strerror, f"{host}, port {port}") from None  # the place is told with it
+            raise OSError(error.errno, error.strerror, f"{host}, port {port}") from None  # printed with the address
         except BaseException:
             self._socket.close()
             raise
@@ -47,7 +47,7 @@ class Server:
         own |= set(names)
         hosts = [f"{name}:{self.port}" for name in own] + (sorted(own) if self.port == 80 else [])
         self.explorer = Explorer(vocabularies, first=first, limits=limits, **more)
-        # Connections are held to MOST by closing those that wait.  The limit here also counts their tasks, which end in
+        # Connection closes those that wait, to keep at most MOST.  The limit here also counts their tasks, which end in
         # a later turn of the loop, and answers 503.
         config = uvicorn.Config(
             make_app(self.explorer, hosts), log_level="warning", access_log=False, lifespan="off", ws="none",
@@ -57,7 +57,7 @@ class Server:
         self._server = uvicorn.Server(config)
 
     def run(self) -> None:
-        """Until it is stopped, or interrupted."""
+        """Serves until the server is stopped or interrupted."""
         self._server.run(sockets=[self._socket])
 
     def stop(self) -> None:

@@ -1,7 +1,7 @@
-"""What the demo's small model would write next: the probabilities beside the allowed tokens.
+"""The next-token probabilities of the demo's small model, shown next to the allowed tokens.
 
-The model is read when it is first asked for, and keeps what it has read of the text: going on costs a step a token.
-Of a long text it sees the end. It has no prompt, so what it says is what such a text usually goes on with.
+The model is loaded on first use and keeps its cache of the text, so each further token costs one step. It sees only the
+end of a long text. It has no prompt, so the probabilities are those of a usual continuation of such a text.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-_MOST: Final = 512  # tokens that it sees
-_KEPT: Final = 384  # of a longer text
+_MOST: Final = 512  # tokens that the model sees
+_KEPT: Final = 384  # the least number of tokens kept of a longer text
 
 
 class SmallModel:
-    """Several threads may ask; they wait for each other."""
+    """The model, with a lock: threads wait for each other."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -29,7 +29,7 @@ class SmallModel:
         self._lock = threading.Lock()
 
     def probabilities(self, ids: Sequence[int], start: int) -> npt.NDArray[np.float32]:
-        """Of every token, behind `ids`; `start` stands before a text."""
+        """Returns float32[vocabulary]: the probability of every token after `ids`; `start` begins a text."""
         wanted = [start, *(ids if len(ids) < _MOST else ids[-_KEPT - len(ids) % (_MOST - _KEPT) :])]
         with self._lock:
             if self._model is None:
@@ -40,7 +40,7 @@ class SmallModel:
                 same = 0
                 while same < min(len(wanted) - 1, len(self._read)) and wanted[same] == self._read[same]:
                     same += 1
-                self._model.n_past = same  # keys and values behind it are written anew
+                self._model.n_past = same  # later keys and values are computed again
                 self._read = wanted
                 self._logits = self._model.forward(wanted[same:])
             logits = np.asarray(self._logits, np.float64)

@@ -1,10 +1,10 @@
-"""What the terminals of a grammar are to a reader: a name where the grammar gives none, the rule that one stands in.
+"""The terminals of a grammar for a reader: names, also of unnamed ones, and the rules that contain them.
 
-    NAME          as the grammar names it
-    "("           a terminal without a name that has one word
-    like "0"      ... or several, of which that is a shortest one
+    NAME          a terminal that the grammar names
+    "("           an unnamed terminal with one word
+    like "0"      an unnamed terminal with several words, with a shortest one of them
 
-And which of them a byte begins, and what goes on with one that is ignored, as their automata say.
+Their automata also give the terminals that a byte begins, and the bytes that continue an ignored one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from wfsa.errors import WfsaError
 from wfsa.grammar.ir import Grammar, Tokens
 
 _UNNAMED: Final = re.compile(r"T\d+")
-_MOST_STATES: Final = 4000  # of an automaton that is looked at
+_MOST_STATES: Final = 4000  # of an automaton; larger ones are skipped
 _MOST_SHOWN: Final = 24  # characters of a word
 
 
@@ -30,11 +30,11 @@ class _Words:
     to: npt.NDArray[np.int32]  # int32[states, 256], -1: nowhere; 0 is the start
     accept: npt.NDArray[np.bool_]
     shortest: bytes
-    only: bool  # there is no other word
+    only: bool  # whether there is no other word
 
 
 class Terminals:
-    """Of one grammar; what is asked for is kept."""
+    """The terminals of one grammar, with a cache of their automata."""
 
     def __init__(self, grammar: Grammar) -> None:
         self.grammar = grammar
@@ -48,11 +48,11 @@ class Terminals:
         self._words: dict[int, _Words | None] = {}
 
     def rule(self, terminal: int) -> tuple[str, str]:
-        """Name and place of a rule that it stands in; "" where there is none."""
+        """Returns name and place of a rule that contains the terminal; "" if there is none."""
         return self._rules.get(terminal, ("", ""))
 
     def in_rule(self, terminal: int) -> str:
-        name = re.split(r"[~.]", self.rule(terminal)[0])[0]  # a part of a rule has its name and a number
+        name = re.split(r"[~.]", self.rule(terminal)[0])[0]  # a part of a rule is named by the rule and a number
         return f", of the rule {name}," if name else ""
 
     def name(self, terminal: int) -> str:
@@ -65,13 +65,12 @@ class Terminals:
         return text if words.only else f"like {text}"
 
     def begun_by(self, byte: int) -> set[int]:
-        """Those with a word that begins with it."""
+        """Returns the terminals with a word that begins with the byte."""
         numbers = range(len(self.grammar.terminals))
         return {t for t in numbers if (words := self._of(t)) is not None and words.to[0, byte] >= 0}
 
     def continued_by(self, text: bytes) -> set[int]:
-        """The bytes that go on with what is read last in a text of terminals that are ignored, each as long as it can
-        be."""
+        """Returns the bytes that continue the last terminal of a text of ignored terminals, cut by longest match."""
         ignored = [words for t in self.ignored if (words := self._of(t)) is not None]
         at = 0
         while at < len(text):
@@ -96,7 +95,7 @@ class Terminals:
         return self._words[terminal]
 
     def _read(self, terminal: int) -> _Words | None:
-        """None for tokens, and for what is too large."""
+        """Returns the automaton of a terminal; None for tokens and for a terminal that is too large."""
         pattern = self.grammar.terminals[terminal].pattern
         if isinstance(pattern, Tokens):
             return None
@@ -116,7 +115,7 @@ class Terminals:
 
 
 def _shortest(to: npt.NDArray[np.int32], accept: npt.NDArray[Any]) -> bytes | None:
-    """A shortest word but the empty one, of bytes that are printed where there are some."""
+    """Returns a shortest nonempty word, of printable bytes if possible."""
     words, todo = {0: b""}, [0]
     for state in todo:  # grows, by length
         for target in np.unique(to[state][to[state] >= 0]).tolist():

@@ -1,12 +1,12 @@
-"""The plain construction as far as a text touches it: for grammars of which the whole is too much for a page.
+"""The part of the plain construction that a text touches: for grammars whose whole construction is too large.
 
-`wfsa.reference` makes the LR automaton of a grammar first, and templates and parser automata out of all of it. The
-stacks and configurations of a text need less: the LR states that lie on some stack. Here a state is made when a stack
-comes to it, and numbered then; the steps are the reference's own (its states ask their constraint for no more than
-what `Touched` has). There are no templates, so no way through a parser DWA, and no masks.
+`wfsa.reference` builds the LR automaton of a grammar first, and templates and parser automata from all of it. The
+stacks and configurations of a text need only the LR states on some stack. Here a state is built and numbered when a
+stack reaches it; the steps are the reference's own (its states use only the members of their constraint that `Touched`
+has). There are no templates, so there is no path through a parser DWA and there are no masks.
 
-Rules are brought to two symbols and lose the empty words, as the stacks' graph wants; right recursion, which only
-templates cannot have, stays.
+Rules are split to two symbols and lose empty words, as the graph of stacks requires; right recursion, which only
+templates exclude, stays.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class Touched:
-    """In place of a constraint of the construction, over the vocabulary of bytes."""
+    """A replacement for a constraint of the construction, over the vocabulary of bytes."""
 
     def __init__(self, grammar: Grammar) -> None:
         self.vocab, self.policy = byte_vocab(), grammar.policy
@@ -50,9 +50,9 @@ class Touched:
 
 
 class TouchedTables:
-    """An LR(0) automaton whose rows are worked out when they are asked for; state 0 is the start.
+    """An LR(0) automaton whose rows are computed on first use; state 0 is the start.
 
-    Asked for in order, they are those of `wfsa.reference.lr.lr_tables`, with the same numbers.
+    Rows computed in order are those of `wfsa.reference.lr.lr_tables`, with the same numbers.
     """
 
     def __init__(self, form: NormalForm) -> None:
@@ -70,15 +70,15 @@ class TouchedTables:
 
     @property
     def n_states(self) -> int:
-        """So far."""
+        """The number of states so far."""
         return len(self.kernels)
 
     def _row(self, state: int) -> tuple[dict[Symbol, int], tuple[Rule, ...]]:
         if state not in self._rows:
-            self._rows[state] = self._made(self.kernels[state])
+            self._rows[state] = self._new_row(self.kernels[state])
         return self._rows[state]
 
-    def _made(self, kernel: frozenset[Item]) -> tuple[dict[Symbol, int], tuple[Rule, ...]]:
+    def _new_row(self, kernel: frozenset[Item]) -> tuple[dict[Symbol, int], tuple[Rule, ...]]:
         rules = self.form.rules
         items, todo = set(kernel), list(kernel)
         while todo:
@@ -107,7 +107,7 @@ class TouchedTables:
 
 
 class _Column(Generic[T]):
-    """Of all rows, as far as they are asked for."""
+    """One part of all rows, computed on first use."""
 
     def __init__(self, of: Callable[[int], T]) -> None:
         self._of = of
@@ -117,7 +117,7 @@ class _Column(Generic[T]):
 
 
 def without_empty_words(grammar: Grammar, nullable_terminals: Iterable[int]) -> NormalForm:
-    """Rules of at most two symbols that derive what the grammar's do but for the empty word; `end` ends the text."""
+    """Returns rules of at most two symbols that derive the grammar's words except empty ones, and then `end`."""
     n, end = len(grammar.nonterminals), len(grammar.terminals)
     rules: dict[Rule, None] = {}
     instead: dict[Symbol, Symbol] = {}
@@ -150,15 +150,15 @@ def _deriving_nothing(rules: Iterable[Rule]) -> set[Symbol]:
     for number, (_, rhs) in enumerate(listed):
         for symbol in rhs:
             uses.setdefault(symbol, []).append(number)
-    found: set[Symbol] = set()
+    nullable: set[Symbol] = set()
     todo = [~lhs for lhs, rhs in listed if not rhs]
     while todo:
         symbol = todo.pop()
-        if symbol in found:
+        if symbol in nullable:
             continue
-        found.add(symbol)
+        nullable.add(symbol)
         for number in uses.get(symbol, ()):
             left[number] -= 1
             if not left[number]:
                 todo.append(~listed[number][0])
-    return found
+    return nullable

@@ -1,8 +1,8 @@
-"""Which vocabularies the page offers, and what cuts a text into the tokens of each (:mod:`wfsa.vocab.cut`).
+"""The vocabularies that the page offers, each with a way to cut a text into its tokens (:mod:`wfsa.vocab.cut`).
 
     bpe          the tokenizer in the model's GGUF file, run by the demo's encoder
-    tokenizer    a tokenizer.json, run by the package tokenizers where that is installed
-    greedy       else: the longest token that fits, again and again
+    tokenizer    a tokenizer.json, run by the package tokenizers if that is installed
+    greedy       otherwise: the longest token that fits, repeatedly
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from wfsa.vocab.cut import Encoded, Greedy
 
 DEMO: Final = "SmolLM2"
 
-GREEDY: Final = "the longest token that fits, again and again; the model's own tokenizer may cut otherwise"
+GREEDY: Final = "the longest token that fits, repeatedly; the model's own tokenizer may cut differently"
 BPE: Final = "byte-pair encoding by the merges in the model's file"
 TOKENIZER: Final = "the model's own tokenizer"
 
 
 @dataclass(frozen=True)
 class NamedVocab:
-    """A vocabulary with what the page says of it."""
+    """A vocabulary with its name, cutter and notes on the page."""
 
     name: str
     vocab: Vocab
@@ -49,13 +49,13 @@ class NamedVocab:
 
 
 def byte_vocabulary(note: str = "") -> NamedVocab:
-    """A token for each byte, and an end."""
+    """Returns a vocabulary of one token per byte, and an end token."""
     vocab = Vocab([*(bytes([b]) for b in range(256)), b"</s>"], special_ids=[256], eos_ids=[256])
     return NamedVocab.of("bytes", vocab, cut_by="each byte is a token", note=note)
 
 
 def demo_vocabulary() -> NamedVocab | None:
-    """That of the demo's small model, where its package is installed."""
+    """Returns the vocabulary of the demo's small model; None if its package is not installed."""
     from wfsa.demo.gguf_model import ModelError, find_model
 
     try:
@@ -68,11 +68,11 @@ def demo_vocabulary() -> NamedVocab | None:
 def file_vocabulary(
     path: Path, *, name: str = "", note: str = "", eos: list[int] | None = None, logits: int | None = None
 ) -> NamedVocab:
-    """What ``--vocab`` names, with its tokenizer if one can be run here."""
+    """Returns the vocabulary that ``--vocab`` names, with its tokenizer if it can be run here."""
     if not path.exists():
         raise VocabError(
-            f"{path}: no such file or folder; a model's folder, a tokenizer.json, a .gguf, a .tiktoken, a "
-            "SentencePiece .model, an .npz or a saved .vocab is wanted, and nothing is downloaded"
+            f"{path}: no such file or folder; pass a local model's folder, a tokenizer.json, a .gguf, a .tiktoken, a "
+            "SentencePiece .model, an .npz or a saved .vocab (nothing is downloaded)"
         )
     vocab = Vocab.from_file(path, eos_ids=eos, size=logits)
     encode, cut_by = find_encoder(path)
@@ -81,7 +81,7 @@ def file_vocabulary(
 
 
 def find_encoder(path: Path) -> tuple[Callable[[str], list[int]] | None, str]:
-    """The tokenizer there as a function from text to ids, None if none can be run here; and how it is told."""
+    """Returns the tokenizer at a path as a function from text to ids (None if it cannot run), and its description."""
     if path.suffix.lower() == ".gguf":
         from wfsa.demo.prompt_tokens import PromptEncoder
         from wfsa.vocab.gguf_metadata import read_header
@@ -105,28 +105,28 @@ def find_encoder(path: Path) -> tuple[Callable[[str], list[int]] | None, str]:
 def offered(
     path: Path | None, other: Path | None = None, *, eos: list[int] | None = None, logits: int | None = None
 ) -> dict[str, NamedVocab]:
-    """By name, the first one first: what ``--vocab`` names, else the demo's; one to compare with; and bytes."""
-    found: list[NamedVocab] = []
+    """Returns vocabularies by name: that of ``--vocab``, else the demo's; one to compare with; and bytes."""
+    vocabularies: list[NamedVocab] = []
     note = ""
     if path is not None:
-        found.append(file_vocabulary(path, eos=eos, logits=logits))
+        vocabularies.append(file_vocabulary(path, eos=eos, logits=logits))
     else:
         demo = demo_vocabulary()
         note = "" if demo else "no --vocab was given and the demo's model is not installed, so these are single bytes"
-        found += [demo] if demo else []
+        vocabularies += [demo] if demo else []
     if other is not None:
-        found.append(file_vocabulary(other))
+        vocabularies.append(file_vocabulary(other))
     out: dict[str, NamedVocab] = {}
-    for one in [*found, byte_vocabulary(note)]:
-        name, n = one.name, 2
+    for vocabulary in [*vocabularies, byte_vocabulary(note)]:
+        name, n = vocabulary.name, 2
         while name in out:
-            name, n = f"{one.name} ({n})", n + 1
-        out[name] = replace(one, name=name)
+            name, n = f"{vocabulary.name} ({n})", n + 1
+        out[name] = replace(vocabulary, name=name)
     return out
 
 
 def small_model(vocabularies: dict[str, NamedVocab]) -> Any:
-    """The demo's model, where the first vocabulary is its own; else None."""
+    """Returns the demo's model if the first vocabulary is its own; else None."""
     from wfsa.demo.gguf_model import ModelError, find_model
     from wfsa.explorer.small_model import SmallModel
 

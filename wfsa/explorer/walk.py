@@ -1,10 +1,10 @@
 """A document token by token under a constraint, followed as it is edited.
 
-One state has a commit for each token. An edit rolls it back to before the first block that the edit can have changed,
-and goes on from there; what was counted before the edit stays. Going on takes a slice of time at once, so that the
-first answer to an edit comes soon, and holds what stands behind the edit: that is what is being looked at.
+One state has a commit for each token. An edit rolls the state back to before the first block that the edit can have
+changed; counts before the edit stay. Following works in slices of time, so that the first answer to an edit comes soon
+and has the tokens after the edit, which the user is looking at.
 
-A walk ends at the first byte that is refused; tokens behind it are not looked at.
+A walk ends at the first refused byte; later tokens are not followed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from wfsa.vocab.cut import Block
 
 
 def utf8(text: str) -> bytes:
-    """As the page encodes a text: U+FFFD for half a character, so that both count the same bytes."""
+    """Encodes a text like the page, with U+FFFD for a lone surrogate, so that both count the same bytes."""
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -29,7 +29,7 @@ def utf8(text: str) -> bytes:
 
 
 def common_prefix(a: bytes, b: bytes) -> int:
-    """How many bytes two texts begin with alike."""
+    """Returns the length of the common prefix of two texts."""
     low, high = 0, min(len(a), len(b))
     if a[:high] == b[:high]:
         return high
@@ -44,21 +44,21 @@ def common_prefix(a: bytes, b: bytes) -> int:
 
 @dataclass(slots=True)
 class Part:
-    """What one slice of work has found: tokens from number `first` on, which replace those there were."""
+    """The result of one slice of work: tokens from number `first` on, which replace the former ones."""
 
     first: int
-    start: int  # byte where they begin
+    start: int  # the byte where these tokens begin
     ids: list[int]
     ends: list[int]
     counts: list[int]
     forced: list[int]  # 1 where all bytes of a token had to come
     done: bool
     refused: int | None  # the offset of the first byte that cannot follow
-    end: dict[str, Any] = field(default_factory=dict)  # of the text, where all is taken
+    end: dict[str, Any] = field(default_factory=dict)  # facts at the end of the text, once `done`
 
 
 class Walk:
-    """Not for several threads at once."""
+    """The tokens of a text under one constraint. Not thread-safe."""
 
     def __init__(self, compiled: Compiled) -> None:
         self.compiled = compiled
@@ -68,11 +68,11 @@ class Walk:
         self.forced = array("b")
         self.mask_us, self.commit_us = array("f"), array("f")
         self.refused: int | None = None
-        self._blocks: list[tuple[Block, int]] = []  # and how many tokens there are up to its end
-        self._open: tuple[Block, int] | None = None  # one that is not done, and how many of its tokens are taken
+        self._blocks: list[tuple[Block, int]] = []  # each with the number of tokens up to its end
+        self._open: tuple[Block, int] | None = None  # the unfinished block, and the number of its tokens taken
 
     def edit(self, text: bytes) -> None:
-        """Keep what is the same in `text`; the rest is for `go_on`."""
+        """Replaces the text and keeps the tokens before the first change; `go_on` follows the rest."""
         same = common_prefix(self.text, text)
         unchanged = same == len(text) == len(self.text)
         self.text = text
@@ -90,7 +90,7 @@ class Walk:
         self.refused = self._open = None
 
     def go_on(self, known: int, seconds: float = 0.03) -> Part:
-        """Work for so long; the answer holds the tokens from number `known` on, or from the edit on."""
+        """Follows the text for `seconds`; returns the tokens from number `known` on, or from the edit on."""
         first = min(known, len(self.ids))
         clock, until = time.perf_counter, time.perf_counter() + seconds
         cutter, text = self.compiled.vocabulary.cutter, self.text
@@ -114,16 +114,16 @@ class Walk:
         return part
 
     def follow(self, end: int, seconds: float) -> None:
-        """Go on up to `end`; LimitError where it takes longer, and then what is done stays done."""
+        """Follows the text up to byte `end`; LimitError if it takes longer, and then the progress is kept."""
         until = time.perf_counter() + seconds
         while self.refused is None and self.at < min(end, len(self.text)):
             left = until - time.perf_counter()
             if left <= 0:
-                raise LimitError(f"the text is followed up to byte {self.at:,} so far; ask again")
+                raise LimitError(f"the text is followed up to byte {self.at:,} so far; try again")
             self.go_on(len(self.ids), min(left, 1.0))
 
     def ids_before(self, offset: int) -> list[int]:
-        """The tokens of the text up to a byte that has been walked, as if it ended there."""
+        """Returns the tokens of the text up to a byte that has been walked, as if the text ended there."""
         n_blocks = bisect_right(self._blocks, offset, key=lambda one: one[0].looked)
         block, n = self._blocks[n_blocks - 1] if n_blocks else (Block([], 0, 0), 0)
         ids, at, text = self.ids[:n].tolist(), block.end, self.text[:offset]
@@ -147,7 +147,7 @@ class Walk:
         taken = token >= 0 and state.commit(token)
         end = clock()
         if not taken:
-            # Where no token spells what stands here, the bytes themselves may be right.
+            # If no token spells the text here, the bytes themselves may be allowed.
             self.refused = self._first_refused(at) if token >= 0 else at
             return False
         self.ids.append(token)
@@ -175,7 +175,7 @@ class Walk:
         }
 
     def at_byte(self, offset: int) -> Any:
-        """A state behind the bytes before `offset`, of what has been walked; StateError where they are refused."""
+        """Returns a state after the bytes before `offset`, which have been walked; StateError if they are refused."""
         low, high = 0, len(self.ends)  # tokens that end at or before it
         while low < high:
             middle = (low + high) // 2
@@ -189,7 +189,7 @@ class Walk:
         return state
 
     def left_along(self, points: int = 100) -> list[tuple[int, int]]:
-        """(byte, tokens left to the end at least) at some tokens along the text; [] where it is not known."""
+        """Returns (byte, least tokens to the end) at some tokens along the text; [] if unknown."""
         if least_tokens(self.state) is None or not self.ends:
             return []
         step = max(1, len(self.ends) // points)

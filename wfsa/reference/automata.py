@@ -1,15 +1,15 @@
-"""Weighted automata over sets of tokens, acyclic ones: what becomes of a path is the tokens for which it is there.
+"""Acyclic weighted automata over sets of tokens: the weight of a path is the set of tokens for which the path exists.
 
     Nwa     arcs (label, target, weight), label None: no symbol is read; start and final weights
-    Dwa     one arc a label from each state, no arc without a label
+    Dwa     at most one arc per label from each state, no arc without a label
 
 An automaton gives each word the union over its paths of the intersection of their weights. Determinization is the
 subset construction with residuals (Mohri, "Finite-state transducers in language and speech processing", 1997): a
 state of the result is a map from states to the tokens that have arrived there. In a lattice nothing has to be divided
 out, so the map holds these tokens themselves and a final weight is exact.
 
-`leave_early`: tokens that are accepted in a state are taken off all that goes on from it. Of a prefix that decides
-them the automaton says so once, and what reads on has fewer to carry.
+`leave_early` removes the tokens accepted in a state from all arcs that leave the state. A prefix that decides a token
+then reports the token once, and longer paths carry smaller sets.
 """
 
 from __future__ import annotations
@@ -26,44 +26,44 @@ Label = TypeVar("Label", bound=Hashable)
 
 @dataclass
 class Nwa(Generic[Label]):
-    """By state its arcs (label, target, weight), and the weights of those that begin or end a path."""
+    """Arcs (label, target, weight) by state, and the weights of start and final states."""
 
     arcs: list[list[tuple[Label | None, int, Weight]]] = field(default_factory=list)
     start: dict[int, Weight] = field(default_factory=dict)
     final: dict[int, Weight] = field(default_factory=dict)
 
     def add_state(self) -> int:
-        """Its number."""
+        """Adds a state without arcs; returns its number."""
         self.arcs.append([])
         return len(self.arcs) - 1
 
 
 @dataclass
 class Dwa(Generic[Label]):
-    """State 0 is the start."""
+    """A deterministic automaton; state 0 is the start."""
 
     arcs: list[dict[Label, tuple[int, Weight]]]
     final: list[Weight]
 
     @property
     def n_states(self) -> int:
-        """Those of the table, whether a path leads to them or not."""
+        """The number of states in the table, whether a path leads to them or not."""
         return len(self.arcs)
 
     @property
     def n_arcs(self) -> int:
-        """Of all states."""
+        """The number of arcs of all states."""
         return sum(map(len, self.arcs))
 
     def depth(self) -> int:
-        """Symbols of the longest word that is not given up."""
+        """Returns the number of symbols on the longest path from the start."""
         longest: dict[int, int] = {}
         for state in reversed(self.in_order()):
             longest[state] = max((1 + longest[target] for target, _ in self.arcs[state].values()), default=0)
         return longest[0]
 
     def in_order(self) -> list[int]:
-        """States before those that they lead to."""
+        """Returns the reachable states in topological order."""
         seen: set[int] = set()
         order: list[int] = []
         todo: list[tuple[int, bool]] = [(0, False)]
@@ -78,7 +78,7 @@ class Dwa(Generic[Label]):
         return order[::-1]
 
     def value(self, word: Iterable[Label], sets: TokenSets) -> Weight:
-        """Of this word alone, and not of its beginnings."""
+        """Returns the weight of exactly this word, without that of its prefixes."""
         state, weight = 0, sets.one
         for label in word:
             if label not in self.arcs[state]:
@@ -92,19 +92,19 @@ MOST_PLACES = 1 << 20
 
 
 def too_large(most: int) -> LimitError:
-    """What is raised where an automaton, or what it is made from, passes the limit."""
+    """Returns the error for an automaton, or a stage of building it, that passes the limit."""
     return LimitError(
-        f"the automaton of a lexer state has more than {most} places; raise max_places, or take the engine, which does "
-        "not build it"
+        f"the automaton of a lexer state has more than {most} places; raise max_places, or use the engine, which does "
+        "not build that automaton"
     )
 
 
 def determinize(
     nwa: Nwa[Label], sets: TokenSets, *, leave_early: bool = False, most: int = MOST_PLACES
 ) -> Dwa[Label]:
-    """LimitError where the states have more than `most` places of the original in them, all counted.
+    """Returns the equivalent deterministic automaton, whose states can be exponentially many, as without weights.
 
-    The states can be exponentially many, as they can without weights.
+    Raises LimitError where the maps of all states together have more than `most` entries.
     """
     silent, reading = _by_label(nwa)
     places = 0
@@ -157,7 +157,7 @@ def _by_label(nwa: Nwa[Label]) -> tuple[Silent, list[list[tuple[Label, int, Weig
 
 
 def _closed(silent: Silent, residual: dict[int, Weight], sets: TokenSets) -> dict[int, Weight]:
-    """Along arcs without a label; they may go round."""
+    """Extends `residual` along arcs without a label, which may form cycles."""
     todo = [q for q in residual if silent[q]]
     while todo:
         q = todo.pop()
@@ -171,10 +171,10 @@ def _closed(silent: Silent, residual: dict[int, Weight], sets: TokenSets) -> dic
 
 
 def minimise(dwa: Dwa[Label], sets: TokenSets) -> Dwa[Label]:
-    """Weights without tokens that are lost behind, no arcs that lead to nothing, states with one future merged."""
-    ahead: dict[int, Weight] = {}  # tokens that come to an end
+    """Removes tokens that reach no final state and arcs that lead to none, and merges states with equal futures."""
+    ahead: dict[int, Weight] = {}  # by state: tokens that reach a final state from there
     merged: dict[int, int] = {}
-    known: dict[Hashable, int] = {}
+    row_numbers: dict[Hashable, int] = {}
     rows: list[tuple[dict[Label, tuple[int, Weight]], Weight]] = []
     for state in reversed(dwa.in_order()):
         reach = dwa.final[state]
@@ -186,10 +186,10 @@ def minimise(dwa: Dwa[Label], sets: TokenSets) -> Dwa[Label]:
                 reach = sets.union(reach, step)
         ahead[state] = reach
         key = frozenset(arcs.items()), dwa.final[state]
-        if key not in known:
-            known[key] = len(rows)
+        if key not in row_numbers:
+            row_numbers[key] = len(rows)
             rows.append((arcs, dwa.final[state]))
-        merged[state] = known[key]
+        merged[state] = row_numbers[key]
     renumbered: Dwa[Label] = Dwa([], [])
     numbers = {merged[0]: 0}
     todo = [merged[0]]
@@ -205,7 +205,7 @@ def minimise(dwa: Dwa[Label], sets: TokenSets) -> Dwa[Label]:
 
 
 def as_dot(dwa: Dwa[Label], sets: TokenSets, name: Callable[[Label], str], token: Callable[[int], str]) -> str:
-    """For Graphviz."""
+    """Returns the automaton in Graphviz's language."""
     lines = ["digraph {", "  rankdir=LR; node [shape=circle]; start [shape=point]; start -> 0;"]
     for state, final in enumerate(dwa.final):
         if final != ZERO:
@@ -218,7 +218,7 @@ def as_dot(dwa: Dwa[Label], sets: TokenSets, name: Callable[[Label], str], token
 
 
 def as_text(dwa: Dwa[Label], sets: TokenSets, name: Callable[[Label], str], token: Callable[[int], str]) -> str:
-    """A line an arc: ``state --label--> state   tokens``; ``state accepts tokens``."""
+    """Returns one line per arc, ``state --label--> state   tokens``, and per final state, ``state accepts tokens``."""
     lines = []
     for state, arcs in enumerate(dwa.arcs):
         if dwa.final[state] != ZERO:

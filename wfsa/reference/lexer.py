@@ -1,8 +1,8 @@
-"""Terminals as automata over bytes, and all of them side by side.
+"""Terminals as automata over bytes, and the automaton that runs all of them in parallel.
 
-A lexer state is the set of pairs (terminal, state of its automaton) that what was read since the last cut may be in;
-the first one has every terminal at its beginning. No set knows of the parser: which terminals it can take is for the
-parser automaton to say.
+A lexer state is the set of pairs (terminal, state of its automaton) that the bytes since the last cut can lead to; the
+first lexer state has every terminal at its beginning. Lexer states do not depend on the parser: the parser automaton
+decides which terminals the parser can take.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ LexerState = frozenset[tuple[int, int]]
 
 @dataclass(frozen=True)
 class Words:
-    """The words of a terminal but the empty one; each state leads to some end."""
+    """The automaton of a terminal's words without the empty word; each state leads to an accepting one."""
 
     to: npt.NDArray[np.int32]  # int32[states, 256], -1: nowhere
     accept: npt.NDArray[np.bool_]
     start: int
-    nullable: bool  # of the terminal, before the empty word was taken off
+    nullable: bool  # whether the terminal has the empty word, which the automaton leaves out
 
 
 @lru_cache(maxsize=4096)
 def words_of(pattern: Regular) -> Words:
-    """The automaton of a terminal."""
-    made = automaton(pattern)
-    indptr, lo, hi, target, accept = made.arrays()
+    """Returns the automaton of a terminal."""
+    dfa = automaton(pattern)
+    indptr, lo, hi, target, accept = dfa.arrays()
     to = np.full((len(accept), 256), -1, np.int32)
     for state in range(len(accept)):
         for e in range(indptr[state], indptr[state + 1]):
             to[state, int(lo[e]) : int(hi[e]) + 1] = target[e]
-    # A start of its own, which nothing leads back to and which does not accept.
-    return Words(np.vstack([to, to[:1]]), np.append(accept, 0).astype(bool), len(accept), bool(made.nullable))
+    # A separate start state without incoming edges, which does not accept.
+    return Words(np.vstack([to, to[:1]]), np.append(accept, 0).astype(bool), len(accept), bool(dfa.nullable))
 
 
 class Lexer:
-    """Steps are computed when they are first asked for, and kept."""
+    """The automata of all terminals in parallel. Steps are computed on first use and kept."""
 
     def __init__(self, terminals: Sequence[Terminal]) -> None:
         self.words = [None if isinstance(one.pattern, Tokens) else words_of(one.pattern) for one in terminals]
@@ -55,16 +55,16 @@ class Lexer:
 
     @cached_property
     def start(self) -> LexerState:
-        """Every terminal at its beginning."""
+        """The lexer state with every terminal at its beginning."""
         return frozenset((t, words.start) for t, words in enumerate(self.words) if words is not None and words.start)
 
     @property
     def nullable(self) -> list[int]:
-        """The terminals that match the empty word, too."""
+        """The terminals that match the empty word."""
         return [t for t, words in enumerate(self.words) if words is not None and words.nullable]
 
     def step(self, state: LexerState, byte: int) -> LexerState:
-        """Empty: no terminal goes on so."""
+        """Returns the lexer state after `byte`; the empty set if no terminal continues."""
         key = state, byte
         if key not in self._steps:
             after = ((t, int(words.to[s, byte])) for t, s in state if (words := self.words[t]) is not None)
@@ -72,26 +72,26 @@ class Lexer:
         return self._steps[key]
 
     def accepts(self, state: LexerState) -> frozenset[int]:
-        """The terminals that may end here."""
+        """Returns the terminals that may end here."""
         if state not in self._accepts:
             ends = (t for t, s in state if (words := self.words[t]) is not None and words.accept[s])
             self._accepts[state] = frozenset(ends)
         return self._accepts[state]
 
     def states(self, most: int | None = None) -> list[LexerState]:
-        """All that some text leads to, the first one first. LimitError where they are more than `most`."""
-        out, found = [self.start], {self.start}
+        """Returns all reachable lexer states, the start first. Raises LimitError for more than `most`."""
+        out, seen = [self.start], {self.start}
         for state in out:  # grows
             for byte in range(256):
                 after = self.step(state, byte)
-                if after and after not in found:
+                if after and after not in seen:
                     if len(out) == most:
                         raise LimitError(f"the lexer has more than {most:,} states; raise max_places")
-                    found.add(after)
+                    seen.add(after)
                     out.append(after)
         return out
 
 
 def alive(state: LexerState) -> frozenset[int]:
-    """The terminals that may come to an end yet."""
+    """Returns the terminals that may still end."""
     return frozenset(t for t, _ in state)

@@ -1,28 +1,28 @@
-"""The policy "longest": what a token is read as, and what would have been read instead.
+"""The policy "longest": the readings of a token as terminals, and the longer readings that inhibit them.
 
-A terminal ends where no other one that the parser could take matches longer. What it could take is known for the
-stack as it stands, not behind the first cut within a token: that depends on what the stack becomes. So the weights
-are not tokens but *readings*, and each comes with what inhibits it:
+A terminal ends where no other terminal that the parser could take matches longer. The terminals that the parser could
+take are known for the present stack, but not after the first cut within a token: they depend on the stack after that
+cut. So the weights are *readings* instead of tokens, and each reading has inhibitors:
 
-    reading        the terminals that a token ends, and the one that it leaves open or complete
-    inhibits       the terminals up to a cut, then one that would match longer there, or as long and is preferred, or a
-                   shorter one that is to match as short as can be
+    reading        the terminals that a token ends, and the terminal that it leaves open or complete
+    inhibitor      the terminals up to a cut, then a rival there: one that matches longer, or as long and is preferred,
+                   or a shorter one that must match as short as possible
 
-Two parser automata over sets of readings are read down the stacks: one of the words of terminals that readings need,
-one of the words that inhibit them. Allowed are the tokens of the readings that are accepted by the first and not by
-the second. A terminal that is ignored is always taken, and is no letter. Tokens that are read alike share a reading,
-and what follows a cut is worked out once for each rest of a token: it does not depend on the place.
+Two parser automata over sets of readings read the stacks: one for the words of terminals that readings need, one for
+the words that inhibit readings. A token is allowed if the first automaton accepts one of its readings and the second
+does not. An ignored terminal is always taken, and is not a letter of a word. Tokens that are read alike share a
+reading. The readings after a cut are computed once for each rest of a token, since they do not depend on the place.
 
-A token of n bytes can be cut in exponentially many ways, `*` and `**` into a row of stars. They stay apart, as each
-cut has its own inhibitors; what is counted of them is limited (`max_places`).
+A token of n bytes can be cut in exponentially many ways: with the terminals `*` and `**`, a row of stars. The readings
+stay separate, as each cut has its own inhibitors; `max_places` limits the number of their letters.
 
-What is still running when a token ends goes on in the configuration: `watch`, automata of earlier terminals that
-would have been longer; when one of them accepts, the cut was wrong.
+Terminals that still run when a token ends stay in the configuration as `watch`: automata of earlier terminals that
+would have been longer. When one of them accepts, the cut was wrong.
 
-**What is merged.** Configurations with one place and the same stacks, whatever terminals led to them. Merging more was
-tried: all stacks of one lexer state, with the intersection of what inhibits them. The masks are then wrong: with
-s -> a b c x | d b c y | d bc z, ``a`` and ``d`` both spelled "a", the text "abc" is b c behind ``a`` and bc behind
-``d``. Merged, bc either inhibits b for both, and x is lost, or for none, and y is let in. test_longest.py has the case.
+**Merging.** Configurations with the same place and the same stacks are merged, whatever terminals led to them. Merging
+more was tried: all stacks of one lexer state, with the intersection of their inhibitors. The masks are then wrong. With
+s -> a b c x | d b c y | d bc z, ``a`` and ``d`` both spelled "a", the text "abc" is b c after ``a`` and bc after ``d``.
+Merged, bc either inhibits b for both, and x is lost, or for none, and y is let in. test_longest.py has the case.
 """
 
 from __future__ import annotations
@@ -42,26 +42,26 @@ Word = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Place:
-    """Where a configuration stands in the lexer: since the last cut, and what watches that and earlier ones."""
+    """The lexer's part of a configuration: the state since the last cut, and the terminals that watch earlier cuts."""
 
     main: LexerState
     watch: LexerState = frozenset()
 
 
 class Reading(NamedTuple):
-    """Of a token, as terminals."""
+    """One way to read a token as terminals, with the words that inhibit it."""
 
     word: Word
     inhibited: frozenset[Word]
 
     @property
     def n_letters(self) -> int:
-        """What it adds to the size of the automata, at most."""
+        """The most states that the reading adds to the automata."""
         return len(self.word) + sum(map(len, self.inhibited))
 
 
 class Cut(NamedTuple):
-    """How the first terminal of a text ends: its letter, what inhibits it, and where; None: it is left open."""
+    """The end of the first terminal of a text: its letter, its inhibitors and its place; None: it is left open."""
 
     letter: Word
     inhibited: frozenset[Word]
@@ -70,18 +70,18 @@ class Cut(NamedTuple):
 
 @dataclass(frozen=True)
 class Rules:
-    """Who wins."""
+    """The rules that decide between terminals that match at the same place."""
 
     lexer: Lexer
     ignored: frozenset[int]
-    any: frozenset[int]  # terminals that end wherever they match, and compete with none
+    any: frozenset[int]  # terminals that end wherever they match, without competition
     shortest: frozenset[int]
     priority: tuple[int, ...]
     all_win: bool  # of equal priority; else the first one
 
     @classmethod
     def of(cls, grammar: Grammar, lexer: Lexer) -> Rules:
-        """Of the terminals of a grammar."""
+        """Returns the rules of a grammar's terminals."""
         how = [one.match for one in grammar.terminals]
         return cls(
             lexer, frozenset(grammar.ignore),
@@ -91,32 +91,32 @@ class Rules:
         )  # fmt: skip
 
     def beats(self, a: int, b: int) -> bool:
-        """At equal length."""
+        """Whether a wins over b at equal length."""
         if self.priority[a] != self.priority[b]:
             return self.priority[a] > self.priority[b]
         return not self.all_win and a < b
 
     def inhibits(self, a: int, ends_a: Sequence[int], t: int, end: int | None) -> bool:
-        """Does a, with these ends from a cut on, void t that ends at `end`, or is open behind all (None)?"""
+        """Whether a, with these ends after a cut, voids t that ends at `end` or is still open (None)."""
         if a in self.any or t in self.any:
             return False
         first = ends_a[0] if a in self.shortest and ends_a else None
         if end is None:
             return first is not None
-        if t in self.shortest:  # of its one end; what matches longer is given up there
+        if t in self.shortest:  # t has one end; longer matches are given up there
             return first is not None and (first < end or (first == end and self.beats(a, t)))
         if first is not None and first <= end:
             return True
         return any(one > end for one in ends_a) or (end in ends_a and self.beats(a, t))
 
-    # --- as a configuration goes on, where what the parser takes is known -------------------------------------------
+    # --- steps of a configuration, where the terminals that the parser takes are known -------------------------------
 
     def begin(self, takes: frozenset[int]) -> LexerState:
-        """Of these terminals alone."""
+        """Returns the start of these terminals alone."""
         return frozenset((t, s) for t, s in self.lexer.start if t in takes)
 
     def winners(self, main: LexerState) -> list[int]:
-        """The terminals that may end here, by what is known so far."""
+        """Returns the terminals that may end here, judged by the bytes so far."""
         ends = self.lexer.accepts(main)
         rivals = [t for t in ends if t not in self.any]
         if any(t in self.shortest for t in rivals):
@@ -125,13 +125,13 @@ class Rules:
         return sorted({*best, *(ends & self.any)})
 
     def watched(self, place: Place, t: int) -> LexerState:
-        """Behind a cut of t."""
+        """Returns the watch after a cut of t."""
         if t in self.any or t in self.shortest:
             return place.watch
         return place.watch | frozenset((a, s) for a, s in place.main if a not in self.any)
 
     def step(self, place: Place, byte: int) -> Place | None:
-        """None: nothing goes on so, or an earlier cut is void."""
+        """Returns the place after `byte`; None if no terminal continues or an earlier cut is void."""
         watch = self.lexer.step(place.watch, byte)
         if self.lexer.accepts(watch):
             return None
@@ -143,7 +143,7 @@ class Rules:
 
 
 class Readings:
-    """Of a place: every token in every way. LimitError where they have more than `most` letters, with what inhibits."""
+    """Every reading of every token, by place. Raises LimitError for more than `most` letters, inhibitors included."""
 
     def __init__(
         self, rules: Rules, trie: Trie, tokens: Sequence[bytes], by_id: Mapping[int, Sequence[int]], end: int,
@@ -151,10 +151,10 @@ class Readings:
     ) -> None:
         self._rules, self._tokens, self._by_id, self._end, self._most = rules, tokens, by_id, end, most
         self._text = [token for own in trie.own for token in own]
-        self._known: dict[bytes, list[Reading]] = {b"": [Reading((), frozenset())]}
+        self._by_rest: dict[bytes, list[Reading]] = {b"": [Reading((), frozenset())]}
 
     def of(self, place: Place) -> dict[Reading, list[int]]:
-        """The tokens of each."""
+        """Returns the readings at a place, with the tokens of each."""
         out: dict[Reading, list[int]] = {}
         left = self._most
         for reading, token in self._all(place):
@@ -179,21 +179,21 @@ class Readings:
                     yield Reading((*word, t), frozenset(ties)), token
 
     def _ended(self, place: Place) -> Iterator[Word]:
-        """A cut before anything else is read; a place where nothing has been read needs none."""
+        """Yields the words of a cut before the next byte; the empty word where the place has read nothing."""
         if place.main <= self._rules.lexer.start:
             yield ()
         for t in self._rules.winners(place.main):
             yield self._letter(t)
 
     def _first(self, place: Place, text: bytes) -> Iterator[Cut]:
-        """What the parser takes in place of the first terminal is known: `main` has no other."""
+        """Yields the cuts of the first terminal; `main` has only terminals that the parser takes there."""
         rules = self._rules
         if not place.main <= rules.lexer.start:
             for t in rules.winners(place.main):
-                # What goes on from here is watched behind a cut, and voids it when it accepts.
+                # Terminals that continue from here are watched after the cut, and void the cut when they accept.
                 if not self._accepts_within(rules.watched(Place(place.main), t), text):
                     yield Cut(self._letter(t), frozenset(), 0)
-        yield from self._cuts(place.main, text, known=True)
+        yield from self._cuts(place.main, text, all_taken=True)
 
     def _accepts_within(self, state: LexerState, text: bytes) -> bool:
         for byte in text:
@@ -202,25 +202,25 @@ class Readings:
                 return True
         return False
 
-    def _behind(self, text: bytes) -> list[Reading]:
-        """From a cut on, with all terminals: which of them the parser takes is for the automata to say."""
+    def _after_cut(self, text: bytes) -> list[Reading]:
+        """Returns the readings of `text` after a cut, with all terminals; the automata select among them."""
         cuts: dict[int, list[Cut]] = {}
         todo = [0]
         while todo:
             at = todo.pop()
-            if at not in cuts and text[at:] not in self._known:
-                cuts[at] = list(self._cuts(self._rules.lexer.start, text[at:], known=False))
+            if at not in cuts and text[at:] not in self._by_rest:
+                cuts[at] = list(self._cuts(self._rules.lexer.start, text[at:], all_taken=False))
                 todo += [at + cut.end for cut in cuts[at] if cut.end is not None]
         for at in sorted(cuts, reverse=True):
-            self._known[text[at:]] = self._joined(cuts[at], text[at:])
-        return self._known[text]
+            self._by_rest[text[at:]] = self._joined(cuts[at], text[at:])
+        return self._by_rest[text]
 
     def _joined(self, cuts: Iterable[Cut], text: bytes) -> list[Reading]:
-        """Each cut with every reading of what is behind it."""
+        """Joins each cut with every reading of the text after it."""
         out: dict[Reading, None] = {}
         left = self._most
         for letter, inhibited, end in cuts:
-            for word, more in self._behind(b"" if end is None else text[end:]):
+            for word, more in self._after_cut(b"" if end is None else text[end:]):
                 reading = Reading(letter + word, inhibited | {letter + bar for bar in more})
                 out[reading] = None
                 left -= reading.n_letters
@@ -228,21 +228,21 @@ class Readings:
                     raise too_large(self._most)
         return list(out)
 
-    def _cuts(self, at: LexerState, text: bytes, *, known: bool) -> Iterator[Cut]:
-        """Of the first terminal; `known`: the parser takes all of this lexer state."""
+    def _cuts(self, at: LexerState, text: bytes, *, all_taken: bool) -> Iterator[Cut]:
+        """Yields the cuts of the first terminal; `all_taken`: the parser takes every terminal of this lexer state."""
         rules, ends = self._rules, dict[int, list[int]]()
         for n, byte in enumerate(text):
             at = rules.lexer.step(at, byte)
             for t in rules.lexer.accepts(at):
                 ends.setdefault(t, []).append(n + 1)
-        always = {a for a in ends if known or a in rules.ignored}
+        always = {a for a in ends if all_taken or a in rules.ignored}
 
         for t in sorted(set(ends) | alive(at)):
-            on: list[int | None] = [None] if t in alive(at) and self._goes_on(t, at) else []
-            for end in [*ends.get(t, []), *on]:
-                found = {a for a in ends if rules.inhibits(a, ends[a], t, end)}
-                if t not in found and not found & always:
-                    yield Cut(self._letter(t), frozenset((a,) for a in found), end)
+            left_open: list[int | None] = [None] if t in alive(at) and self._goes_on(t, at) else []
+            for end in [*ends.get(t, []), *left_open]:
+                rivals = {a for a in ends if rules.inhibits(a, ends[a], t, end)}
+                if t not in rivals and not rivals & always:
+                    yield Cut(self._letter(t), frozenset((a,) for a in rivals), end)
 
     def _goes_on(self, t: int, at: LexerState) -> bool:
         words = self._rules.lexer.words[t]
@@ -253,7 +253,7 @@ class Readings:
 
 
 def automata_of(readings: Sequence[Reading], sets: TokenSets, most: int = MOST_PLACES) -> tuple[Dwa[int], Dwa[int]]:
-    """Over the terminals of readings, and of what inhibits them; weights are sets of readings, by their numbers."""
+    """Returns the automata over the words of readings and of inhibitors; weights are sets of numbers of readings."""
     needed = [(one.word, number) for number, one in enumerate(readings)]
     inhibited = [(word, number) for number, one in enumerate(readings) for word in sorted(one.inhibited)]
     return _of_words(needed, sets, most), _of_words(inhibited, sets, most)

@@ -14,19 +14,19 @@ Item = tuple[int, int]  # a rule, and how many of its symbols have been read
 
 @dataclass(frozen=True)
 class LrTables:
-    """State 0 is the start, which no goto leads to. A symbol is a terminal's number, or ~ that of a nonterminal."""
+    """State 0 is the start, which no goto leads to. A symbol is a terminal's number, or ~ a nonterminal's number."""
 
     form: NormalForm
     goto: tuple[dict[Symbol, int], ...]
     complete: tuple[tuple[tuple[int, tuple[Symbol, ...]], ...], ...]  # by state: rules, (nonterminal, symbols)
-    symbol: tuple[Symbol | None, ...]  # by state: what leads to it
+    symbol: tuple[Symbol | None, ...]  # by state: the symbol that leads to it
 
     @property
     def n_states(self) -> int:
         return len(self.goto)
 
     def as_text(self, name: Callable[[Symbol], str]) -> str:
-        """A line a state: what leads to it, where it leads, and the rules that are complete in it."""
+        """Returns one line per state: the symbol that leads to it, its gotos, and the rules complete in it."""
         lines = []
         for state, row in enumerate(self.goto):
             symbol = self.symbol[state]
@@ -37,15 +37,15 @@ class LrTables:
 
     @cached_property
     def with_symbol(self) -> dict[Symbol | None, list[int]]:
-        """The states that a symbol leads to."""
+        """The states that each symbol leads to."""
         out: dict[Symbol | None, list[int]] = {}
-        for state, one in enumerate(self.symbol):
-            out.setdefault(one, []).append(state)
+        for state, symbol in enumerate(self.symbol):
+            out.setdefault(symbol, []).append(state)
         return out
 
     @cached_property
     def reading(self) -> dict[Symbol, list[int]]:
-        """The states that a symbol leads on from."""
+        """The states that have a goto on each symbol."""
         out: dict[Symbol, list[int]] = {}
         for state, row in enumerate(self.goto):
             for symbol in row:
@@ -54,7 +54,7 @@ class LrTables:
 
 
 def lr_tables(form: NormalForm, most_items: int | None = None) -> LrTables:
-    """LimitError where the states have more than `most_items` items, all counted: there can be exponentially many."""
+    """Returns the LR(0) tables. Raises LimitError for more than `most_items` items, which can be exponentially many."""
     by_lhs: dict[int, list[int]] = {}
     for number, (lhs, _) in enumerate(form.rules):
         by_lhs.setdefault(lhs, []).append(number)

@@ -1,12 +1,12 @@
-"""Rules that templates can be read from: the same language, and every reduction that a terminal causes is bounded.
+"""A normal form of the rules, of the same language: the reductions that a terminal causes are bounded.
 
-    empty words     no terminal matches one, no rule derives one; whether the text itself may be empty is said apart
-    unit rules      none from a nonterminal to one that derives it in the same way: N -> M -> N
-    right recursion none: what A -> α A | β derives is written α α .. β, so A -> P β | β and P -> P α | α
+    empty words     no terminal matches one, no rule derives one; a first rule of `end` alone records an empty text
+    unit rules      no cycles N -> M -> N
+    right recursion none: A -> α A | β derives α α .. β, so A -> P β | β and P -> P α | α
 
-Right recursion is what would make a template read a stack without bound: behind ``a a a a`` all of A -> a A are
-complete at once. Nonterminals that reach each other by their rules' last symbols (a strong component) are a
-right-linear grammar over all other strings, of which P_ij derives those that lead from i to j:
+With right recursion a template would read a stack without bound: after ``a a a a`` all of A -> a A are complete at
+once. Nonterminals that reach each other by their rules' last symbols (a strong component) are a right-linear grammar
+over all other strings, of which P_ij derives those that lead from i to j:
 
     A_i -> P_ij β | β     for A_j -> β, A_i -> β        P_ij -> P_ik α | α     for A_k -> α A_j, A_i -> α A_j
 
@@ -23,7 +23,7 @@ from wfsa.errors import GrammarError
 from wfsa.grammar.ir import Grammar, Tokens
 from wfsa.reference.lexer import words_of
 
-Symbol = int  # a terminal's number, or ~ that of a nonterminal
+Symbol = int  # a terminal's number, or ~ a nonterminal's number
 Rule = tuple[int, tuple[Symbol, ...]]
 
 
@@ -32,30 +32,30 @@ class NormalForm:
     """Rules without empty words and right recursion; terminal `end` ends the text, whose rule is the first."""
 
     rules: tuple[Rule, ...]
-    n_terminals: int  # `end` among them
+    n_terminals: int  # `end` included
     end: int
 
     def as_text(self, name: Callable[[Symbol], str]) -> str:
-        """A line a rule."""
+        """Returns one line per rule."""
         return "\n".join(f"{name(~lhs)} -> {' '.join(map(name, rhs))}" for lhs, rhs in self.rules)
 
 
 def normal_form(grammar: Grammar, nullable_terminals: Iterable[int]) -> NormalForm:
-    """Raises GrammarError where the IR says more than rules do, and where no text is derived."""
-    for what in ("unordered", "distinct", "white_space"):
-        if getattr(grammar, what):
-            raise GrammarError(f"the construction has no {what.replace('_', ' ')}")
-    if any(one.units for one in grammar.terminals):
-        raise GrammarError("the construction has no counted terminals")
+    """Returns the normal form. Raises GrammarError for features beyond rules, and for a grammar without a text."""
+    for feature in ("unordered", "distinct", "white_space"):
+        if getattr(grammar, feature):
+            raise GrammarError(f"the construction does not support {feature.replace('_', ' ')}; use the engine")
+    if any(terminal.units for terminal in grammar.terminals):
+        raise GrammarError("the construction does not support counted terminals; use the engine")
     n_terminals, n = len(grammar.terminals), len(grammar.nonterminals)
     end = n_terminals
     rules: set[Rule] = set()
-    instead: dict[Symbol, Symbol] = {}  # of a terminal that matches the empty word: a nonterminal, it or nothing
+    instead: dict[Symbol, Symbol] = {}  # nullable terminal: a nonterminal that derives the terminal or nothing
     for t in nullable_terminals:
         instead[t] = ~n
         rules |= {(n, (t,)), (n, ())}
         n += 1
-    for lhs, rhs in grammar.rules:  # of two symbols each, so that there are few ways to leave some out
+    for lhs, rhs in grammar.rules:  # split to two symbols each, so that there are few ways to leave some out
         symbols = [instead.get(s, s) for s in rhs]
         while len(symbols) > 2:
             rules.add((n, tuple(symbols[-2:])))
@@ -81,7 +81,7 @@ def normal_form(grammar: Grammar, nullable_terminals: Iterable[int]) -> NormalFo
 
 
 def _productive(rules: set[Rule], grammar: Grammar) -> set[Rule]:
-    """Those all of whose symbols derive something."""
+    """Returns the rules whose symbols all derive a word."""
     empty = {
         t for t, one in enumerate(grammar.terminals)
         if not isinstance(one.pattern, Tokens) and not words_of(one.pattern).accept.any()
@@ -119,7 +119,7 @@ def _without_right_recursion(rules: set[Rule], n: int) -> set[Rule]:
         returns = {~i for i in component}
         inside = {(i, rhs[:-1], ~rhs[-1]) for i in component for rhs in by_lhs[i] if rhs[-1] in returns}
         leave = {(i, rhs) for i in component for rhs in by_lhs[i] if rhs[-1] not in returns}
-        # Unit rules between them are no step: i behaves as j, too.
+        # Unit rules within the component are not steps: i behaves as j, too.
         same = {(i, i) for i in component}
         while more := {(i, k) for i, j in same for a, alpha, k in inside if a == j and not alpha} - same:
             same |= more
@@ -148,7 +148,7 @@ def _without_right_recursion(rules: set[Rule], n: int) -> set[Rule]:
 
 
 def _components(graph: dict[int, set[int]]) -> list[set[int]]:
-    """The strong components, by the nodes that reach each other; small graphs."""
+    """Returns the strong components, from the nodes that reach each other; for small graphs."""
     reach = {a: _from(graph, a) for a in graph}
     out: list[set[int]] = []
     for a in sorted(graph):
@@ -158,13 +158,13 @@ def _components(graph: dict[int, set[int]]) -> list[set[int]]:
 
 
 def _from(graph: dict[int, set[int]], start: int) -> set[int]:
-    found, todo = set[int](), [start]
+    seen, todo = set[int](), [start]
     while todo:
         for b in graph.get(todo.pop(), ()):
-            if b not in found:
-                found.add(b)
+            if b not in seen:
+                seen.add(b)
                 todo.append(b)
-    return found
+    return seen
 
 
 def _reached(rules: set[Rule], top: int) -> set[Rule]:

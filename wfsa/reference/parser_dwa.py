@@ -1,12 +1,12 @@
-"""The parser automaton of a lexer state: reads a stack from the top, and says which tokens may follow.
+"""The parser automaton of a lexer state: reads a stack from the top and accepts the tokens that may follow.
 
-The terminal automaton with each terminal replaced by its template, composed by cancelling: what a template puts on
-the stack is taken off by the next one before anything is read. So a state of the composition is
+It is the terminal automaton with each terminal replaced by its template, composed by cancelling: the next template
+pops the states that a template has pushed before it reads the stack itself. So a state of the composition is
 
-    (state of the terminal automaton, place in a template, what has been put and not been taken off again)
+    (state of the terminal automaton, place in a template, states pushed and not yet popped)
 
-and only what is read of the stack itself is a symbol. A token is decided when its last terminal can be shifted,
-whatever lies below: it leaves there, and what reads on carries the others (`leave_early`).
+and only states read from the stack itself are symbols. A token is decided when its last terminal can be shifted,
+whatever is below on the stack: the token leaves there, and longer paths carry the others (`leave_early`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Place = tuple[int, int | None, Pop, Pushes]  # the second: the terminal whose te
 def compose(
     terminals: Dwa[int], templates: Sequence[Template], sets: TokenSets, most: int = MOST_PLACES
 ) -> Nwa[int]:
-    """What reads stacks, before it is made deterministic. LimitError where it has more than `most` states."""
+    """Returns the parser automaton before determinization. Raises LimitError for more than `most` states."""
     out: Nwa[int] = Nwa()
     numbers: dict[Place, int] = {}
     todo: list[Place] = []
@@ -53,17 +53,17 @@ def compose(
             for to in filter(template.depth, on):  # where some effect ends
                 out.arcs[here].append((label, number((state, terminal, to, below)), sets.one))
             for put in shifts:
-                # Where nothing is left to be read, what lies on the stack does not matter any more.
+                # After the last terminal, the states on the stack do not matter any more.
                 left = below + put if terminals.arcs[state] else ()
                 out.arcs[here].append((label, number((state, None, TOP, left)), sets.one))
     return out
 
 
 def depth_bound(templates: Sequence[Template], terminals: Dwa[int]) -> int:
-    """No stack is read deeper by the parser automaton; known before it is made.
+    """Returns an upper bound on the stack states that the parser automaton reads, without building the automaton.
 
-    An effect reads d states at most. One that reads several puts three, and one that reads one puts two: so each
-    terminal behind the first reads at most d - 3 states of the stack itself.
+    An effect reads at most d states. An effect that reads several states pushes three, and one that reads one state
+    pushes two. So each terminal after the first reads at most d - 3 states of the stack itself.
     """
     n, d = terminals.depth(), max(one.depth() for one in templates)
     return d + (n - 1) * max(0, d - 3) if n else 0
@@ -72,6 +72,6 @@ def depth_bound(templates: Sequence[Template], terminals: Dwa[int]) -> int:
 def parser_dwa(
     terminals: Dwa[int], templates: Sequence[Template], sets: TokenSets, most: int = MOST_PLACES
 ) -> Dwa[int]:
-    """LimitError where there are more than `most` places on the way to it."""
+    """Returns the minimal parser automaton. Raises LimitError for more than `most` places in any stage."""
     composed = compose(terminals, templates, sets, most)
     return minimise(determinize(composed, sets, leave_early=True, most=most), sets)

@@ -1,10 +1,10 @@
 """Constraints and states of the construction: masks by propagating weights, commits by GLR steps.
 
-    mask      the parser automaton of each lexer state read down the graph of stacks at once, a place of it on a node
-              once; what is accepted on the way is allowed. It ends where nothing that is left could be new
-    commit    byte by byte through the lexer; a terminal that ends is shifted on all stacks with all reductions before
+    mask      the parser automaton of each lexer state reads all stacks of the graph at once, each pair of automaton
+              state and node once. Accepted tokens are allowed. A path ends where it can add no further token
+    commit    byte by byte through the lexer; a terminal that ends is shifted on all stacks, after all reductions
 
-No mask parses, and no commit looks at the vocabulary.
+A mask does not parse, and a commit does not look at the vocabulary.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["CfgState", "Constraint", "LongestState", "State", "compile", "takes"
 
 
 class ReadingDwas(NamedTuple):
-    """Of a place, under "longest": parser automata over sets of readings."""
+    """Parser automata over sets of readings, for one place under "longest"."""
 
     tokens: list[FrozenBitMap]  # of each reading
     sets: TokenSets
@@ -41,7 +41,7 @@ class ReadingDwas(NamedTuple):
 
 
 class Constraint:
-    """What :func:`compile` makes. Automata of lexer states are made when they are first asked for, or by `build`."""
+    """The result of :func:`compile`. Automata of lexer states are built on first use, or all by `build`."""
 
     def __init__(
         self, grammar: Grammar, vocab: Vocab, max_places: int = MOST_PLACES, max_items: int | None = None
@@ -67,59 +67,59 @@ class Constraint:
         self.terminal_automata = TerminalAutomata(self.lexer, trie, self.by_id, self.sets, max_places)
         self.rules = Rules.of(grammar, self.lexer)
         self._readings = Readings(self.rules, trie, vocab.tokens, self.by_id, self.end, max_places)
-        self._made: dict[LexerState, Dwa[int]] = {}
+        self._dwas: dict[LexerState, Dwa[int]] = {}
         self._places: dict[Place, ReadingDwas] = {}
 
     def parser_dwa(self, state: LexerState) -> Dwa[int]:
-        """Policy "cfg"."""
-        if state not in self._made:
+        """Returns the parser automaton of a lexer state, under the policy "cfg"."""
+        if state not in self._dwas:
             terminals = self.terminal_automata.of(state)
-            self._made[state] = parser_dwa(terminals, self.templates, self.sets, self.max_places)
-        return self._made[state]
+            self._dwas[state] = parser_dwa(terminals, self.templates, self.sets, self.max_places)
+        return self._dwas[state]
 
     def reading_dwas(self, place: Place) -> ReadingDwas:
-        """Policy "longest"."""
+        """Returns the parser automata of a place, under the policy "longest"."""
         if place not in self._places:
-            found = self._readings.of(place)
-            sets = TokenSets(len(found))
+            readings = self._readings.of(place)
+            sets = TokenSets(len(readings))
             needed, inhibited = (
-                parser_dwa(one, self.templates, sets, self.max_places)
-                for one in automata_of(list(found), sets, self.max_places)
+                parser_dwa(words, self.templates, sets, self.max_places)
+                for words in automata_of(list(readings), sets, self.max_places)
             )
-            tokens = [FrozenBitMap(own) for own in found.values()]
+            tokens = [FrozenBitMap(own) for own in readings.values()]
             self._places[place] = ReadingDwas(tokens, sets, needed, inhibited)
         return self._places[place]
 
     def build(self) -> list[Dwa[int]]:
-        """The automata of all lexer states. GrammarError under "longest", where it takes texts to know the places."""
+        """Builds the automata of all lexer states. Raises GrammarError under "longest"."""
         if self.policy != "cfg":
             raise GrammarError(
-                "under 'longest' automata are of places in texts, and made when a text comes to one; build needs 'cfg'"
+                "build() needs the policy 'cfg'; under 'longest' automata are built when a text reaches their place"
             )
         return [self.parser_dwa(state) for state in self.lexer.states(self.max_places)]
 
     def depth_bound(self, state: LexerState) -> int:
-        """Policy "cfg": no deeper does the parser automaton of a lexer state read a stack; known before it is made."""
+        """Returns an upper bound on the stack states that a lexer state's parser automaton reads, under "cfg"."""
         return depth_bound(self.templates, self.terminal_automata.of(state))
 
     def is_text(self, token: int) -> bool:
-        """May it be read as its bytes?"""
+        """Whether the token may be read as its bytes."""
         return token in self._text
 
     def start(self) -> State:
-        """Before the first token."""
+        """Returns the state before the first token."""
         if self.policy == "cfg":
             return CfgState(self, {self.lexer.start: self.stacks.bottom})
         return LongestState(self, [begun(self, self.stacks.bottom)])
 
 
 def _ids(terminal: str, pattern: Tokens, vocab: Vocab) -> list[int]:
-    """As the engine's compiler resolves them, with its errors."""
+    """Returns the ids of a terminal of tokens, with the errors of the engine's compiler."""
     if pattern.name is not None:
-        found = vocab.token_name_to_id(pattern.name)
-        if found is None:
+        token = vocab.token_name_to_id(pattern.name)
+        if token is None:
             raise GrammarError(f"terminal {terminal!r}: the vocabulary has no special token {pattern.name!r}")
-        return [found]
+        return [token]
     if pattern.others:
         return sorted(set(range(vocab.n_tokens)) - set(pattern.ids) - set(vocab.eos_ids.tolist()))
     for i in pattern.ids:
@@ -129,34 +129,34 @@ def _ids(terminal: str, pattern: Tokens, vocab: Vocab) -> list[int]:
 
 
 class State(ABC):
-    """A text. Immutable: `commit` returns the one behind a token."""
+    """The state after a text. Immutable: `commit` returns the next state."""
 
     def __init__(self, constraint: Constraint, *, finished: bool = False) -> None:
         self.constraint, self.finished = constraint, finished
 
     @abstractmethod
     def get_mask(self) -> FrozenBitMap:
-        """The tokens that may come next."""
+        """Returns the tokens that may come next."""
 
     def commit(self, token: int) -> State | None:
-        """The text behind a token; None if it is not allowed. StateError after the end.
+        """Returns the state after a token, or None if the token is not allowed. Raises StateError after the end.
 
-        A token that ends the text may be text as well; the text has ended then.
+        Where an end token could also be text, it ends the text.
         """
         if self.finished:
             raise StateError("the text has ended")
-        return self._ended() if token in self.constraint.vocab.eos_ids and self._may_end() else self._behind(token)
+        return self._ended() if token in self.constraint.vocab.eos_ids and self._may_end() else self._after(token)
 
     @abstractmethod
     def _ended(self) -> State: ...
     @abstractmethod
     def _may_end(self) -> bool: ...
     @abstractmethod
-    def _behind(self, token: int) -> State | None: ...
+    def _after(self, token: int) -> State | None: ...
 
 
 def allowed(dwa: Dwa[int], tops: Tops, sets: TokenSets) -> Weight:
-    """What the automaton accepts of any of the stacks, or of what lies on top of one."""
+    """Returns the tokens that the automaton accepts after reading the top of any of the stacks."""
     out: Weight = dwa.final[0]
     todo = [(0, node) for node in tops]
     seen: set[tuple[int, Node]] = set()
@@ -172,7 +172,7 @@ def allowed(dwa: Dwa[int], tops: Tops, sets: TokenSets) -> Weight:
 
 
 class CfgState(State):
-    """Where a lexer state is the same, stacks are one graph."""
+    """The state under the policy "cfg": one graph of stacks per lexer state."""
 
     def __init__(self, constraint: Constraint, tops: dict[LexerState, Tops], *, finished: bool = False) -> None:
         super().__init__(constraint, finished=finished)
@@ -187,14 +187,14 @@ class CfgState(State):
     def _ended(self) -> State:
         return CfgState(self.constraint, {}, finished=True)
 
-    def _standing(self) -> Tops:
-        """Behind all terminals that are complete."""
+    def _after_terminals(self) -> Tops:
+        """Returns the stacks after all terminals that are complete."""
         return self._cut(self.tops).get(self.constraint.lexer.start, ())
 
     def _may_end(self) -> bool:
-        return self.constraint.end in takes(self.constraint.tables, self._standing(), with_end=True)
+        return self.constraint.end in takes(self.constraint.tables, self._after_terminals(), with_end=True)
 
-    def _behind(self, token: int) -> State | None:
+    def _after(self, token: int) -> State | None:
         after: dict[LexerState, Tops] = {}
         if self.constraint.is_text(token):
             after = self.tops
@@ -203,7 +203,7 @@ class CfgState(State):
         for t, ids in self.constraint.by_id.items():
             if t == self.constraint.end or token not in ids:
                 continue
-            shifted = self.constraint.stacks.shift(self._standing(), t)
+            shifted = self.constraint.stacks.shift(self._after_terminals(), t)
             if shifted:
                 after = self._with(after, self.constraint.lexer.start, shifted)
         return CfgState(self.constraint, after) if after else None
@@ -217,7 +217,7 @@ class CfgState(State):
         return out
 
     def _cut(self, at: dict[LexerState, Tops]) -> dict[LexerState, Tops]:
-        """... and where terminals that are complete have ended. None matches the empty word, so once is enough."""
+        """Adds the stacks after terminals that are complete; once is enough, as none matches the empty word."""
         out = dict(at)
         for lexer, tops in at.items():
             for t in self.constraint.lexer.accepts(lexer):
@@ -231,7 +231,7 @@ class CfgState(State):
 
 
 class LongestState(State):
-    """Configurations of one sequence of terminals each, or of several that left the same stacks."""
+    """The state under "longest": configurations, each of the sequences of terminals that led to the same stacks."""
 
     def __init__(self, constraint: Constraint, configs: list[tuple[Place, Tops]], *, finished: bool = False) -> None:
         super().__init__(constraint, finished=finished)
@@ -249,16 +249,16 @@ class LongestState(State):
     def _ended(self) -> State:
         return LongestState(self.constraint, [], finished=True)
 
-    def _standing(self) -> list[Tops]:
-        """Behind the terminals that are complete, or before the first byte of one."""
+    def _after_terminals(self) -> list[Tops]:
+        """Returns the stacks after the terminals that are complete, or before the first byte of a terminal."""
         fresh = [tops for place, tops in self.configs if place.main <= self.constraint.lexer.start]
         return fresh + [tops for config in self.configs for _, tops in self._cut(config)]
 
     def _may_end(self) -> bool:
         tables = self.constraint.tables
-        return any(self.constraint.end in takes(tables, tops, with_end=True) for tops in self._standing())
+        return any(self.constraint.end in takes(tables, tops, with_end=True) for tops in self._after_terminals())
 
-    def _behind(self, token: int) -> State | None:
+    def _after(self, token: int) -> State | None:
         after: list[tuple[Place, Tops]] = []
         if self.constraint.is_text(token):
             after = self.configs
@@ -266,7 +266,7 @@ class LongestState(State):
                 after = LongestState(self.constraint, self._step(after, byte)).configs
         named = [t for t, ids in self.constraint.by_id.items() if t != self.constraint.end and token in ids]
         rules = self.constraint.rules
-        for tops in self._standing():
+        for tops in self._after_terminals():
             rivals = [t for t in named if t in takes(self.constraint.tables, tops)]
             for t in rivals:
                 if not any(a != t and rules.inhibits(a, [1], t, 1) for a in rivals):
@@ -293,7 +293,7 @@ class LongestState(State):
 
 
 def begun(constraint: Constraint, tops: Tops, watch: LexerState = frozenset()) -> tuple[Place, Tops]:
-    """A configuration behind a cut, under "longest": the lexer begins with what these stacks take."""
+    """Returns the configuration after a cut, under "longest": the lexer begins with the terminals these stacks take."""
     rules = constraint.rules
     return Place(rules.begin(takes(constraint.tables, tops) | rules.ignored), watch), tops
 
@@ -301,11 +301,10 @@ def begun(constraint: Constraint, tops: Tops, watch: LexerState = frozenset()) -
 def compile(
     grammar: Grammar, vocab: Vocab, *, max_places: int = MOST_PLACES, max_items: int | None = None
 ) -> Constraint:
-    """GrammarError for what is no rule of the grammar, as counted terminals and unordered lists.
+    """Compiles a grammar. Raises GrammarError for features beyond rules, such as counted terminals.
 
-    A parser automaton can be exponentially large, so masks raise LimitError where one has more than `max_places`
-    places, each of which is a state of the automaton that it is made deterministic from, in one of its own. So can
-    the LR automaton: LimitError where its states have more than `max_items` items.
+    A parser automaton can be exponentially large: masks raise LimitError where determinization takes more than
+    `max_places` places (pairs of a state and a state of the nondeterministic automaton in it). The LR automaton can
+    be exponentially large too: LimitError where its states have more than `max_items` items.
     """
     return Constraint(grammar, vocab, max_places, max_items)
-

@@ -1,14 +1,15 @@
-"""The graph of stacks: many stacks of LR states as one graph, equal parts of them once (Tomita, 1987).
+"""The graph of stacks: many stacks of LR states as one graph that stores equal parts once (Tomita, 1987).
 
-    Node    an LR state, and the nodes that lie below it; each way down to the bottom is a stack
-    Tops    where the stacks of a configuration begin: nodes of different states
+    Node    an LR state, and the nodes below it; each path down to the bottom is a stack
+    Tops    the first nodes of the stacks of a configuration: nodes of different states
 
-Nodes are interned: for a state and the nodes below it there is one node. Graphs that are equal are then one object,
-and to compare configurations takes a look at their tops. To compare graphs by what is in them takes a walk down every
-stack, and of an ambiguous text those are exponentially many. The table holds no node: what no configuration holds
-any more is gone, so that it does not grow with what has been committed.
+Nodes are interned: a state and the nodes below it make one node. Equal graphs are then the same object, and comparing
+configurations means comparing their tops. Comparing graphs by content means a walk down every stack, and an ambiguous
+text has exponentially many. The table has only weak references: nodes that no configuration uses any more disappear,
+so the table does not grow with the length of the text.
 
-Acyclic, since no symbol of a normal form derives the empty word: what lies below a node ends earlier in the text.
+The graph is acyclic, since no symbol of a normal form derives the empty word: a node ends later in the text than the
+nodes below it.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from weakref import WeakValueDictionary
 
 from wfsa.reference.lr import LrTables
 
-Below = dict["Node", None]  # a set in the order in which it was found
+Below = dict["Node", None]  # a set in insertion order
 
 
 class Node:
-    """Made by :class:`Stacks` only; equal where it is the same."""
+    """A node, created by :class:`Stacks` only, compared by identity."""
 
     __slots__ = ("__weakref__", "below", "state")
 
@@ -34,7 +35,7 @@ Tops = tuple[Node, ...]  # by state, the lowest first
 
 
 class Stacks:
-    """Of one LR automaton."""
+    """The interned nodes of one LR automaton."""
 
     def __init__(self, tables: LrTables) -> None:
         self.tables = tables
@@ -42,30 +43,30 @@ class Stacks:
         self.bottom: Tops = (self.node(0, ()),)
 
     def __len__(self) -> int:
-        """The nodes that some configuration holds."""
+        """The number of nodes that configurations use."""
         return len(self._nodes)
 
     def shift(self, tops: Tops, terminal: int) -> Tops:
-        """Behind a terminal, with all reductions before it; empty where no stack takes it."""
-        found: dict[int, Below] = {}
+        """Returns the stacks after a terminal and all reductions before it; empty if no stack takes the terminal."""
+        below_state: dict[int, Below] = {}
         for state, below in reduced(self.tables, tops).items():
             to = self.tables.goto[state].get(terminal)
             if to is not None:
-                found.setdefault(to, {})[self.node(state, below)] = None
-        return self._tops(found)
+                below_state.setdefault(to, {})[self.node(state, below)] = None
+        return self._tops(below_state)
 
     def merged(self, a: Tops, b: Tops) -> Tops:
-        """The stacks of both."""
-        found: dict[int, Below] = {}
+        """Returns the stacks of both."""
+        below_state: dict[int, Below] = {}
         for node in (*a, *b):
-            found.setdefault(node.state, {}).update(dict.fromkeys(node.below))
-        return self._tops(found)
+            below_state.setdefault(node.state, {}).update(dict.fromkeys(node.below))
+        return self._tops(below_state)
 
-    def _tops(self, found: dict[int, Below]) -> Tops:
-        return tuple(self.node(state, below) for state, below in sorted(found.items()))
+    def _tops(self, below_state: dict[int, Below]) -> Tops:
+        return tuple(self.node(state, below) for state, below in sorted(below_state.items()))
 
     def node(self, state: int, below: Iterable[Node]) -> Node:
-        """The one of this state on these nodes."""
+        """Returns the node of this state on these nodes."""
         nodes = tuple(below)
         key = state, frozenset(nodes)
         node = self._nodes.get(key)
@@ -75,19 +76,19 @@ class Stacks:
 
 
 def reduced(tables: LrTables, tops: Tops) -> dict[int, Below]:
-    """The states at the top after any reductions or none, and what lies below each."""
-    found = {node.state: dict.fromkeys(node.below) for node in tops}
+    """Returns the states at the top after any number of reductions, with the nodes below each."""
+    below_state = {node.state: dict.fromkeys(node.below) for node in tops}
     changed = True
     while changed:
         changed = False
-        for state in list(found):
+        for state in list(below_state):
             for goal, rhs in tables.complete[state]:
-                for base in _down(found[state], len(rhs) - 1):
+                for base in _down(below_state[state], len(rhs) - 1):
                     to = tables.goto[base.state].get(~goal)
-                    if to is not None and base not in found.setdefault(to, {}):
-                        found[to][base] = None
+                    if to is not None and base not in below_state.setdefault(to, {}):
+                        below_state[to][base] = None
                         changed = True
-    return found
+    return below_state
 
 
 def _down(nodes: Below, n: int) -> list[Node]:
@@ -97,6 +98,6 @@ def _down(nodes: Below, n: int) -> list[Node]:
 
 
 def takes(tables: LrTables, tops: Tops, *, with_end: bool = False) -> frozenset[int]:
-    """The terminals that can be shifted."""
-    found = {symbol for state in reduced(tables, tops) for symbol in tables.goto[state] if symbol >= 0}
-    return frozenset(found if with_end else found - {tables.form.end})
+    """Returns the terminals that some stack can shift; the end only `with_end`."""
+    terminals = {symbol for state in reduced(tables, tops) for symbol in tables.goto[state] if symbol >= 0}
+    return frozenset(terminals if with_end else terminals - {tables.form.end})

@@ -1,18 +1,18 @@
-"""What a terminal does to a stack: for each terminal the effects that end in its shift.
+"""Templates: for each terminal, the effects on a stack that end in the shift of the terminal.
 
-An effect is a word of the polycyclic monoid over the LR states: first states that are taken off the stack, from the
-top down, then those that are put on it. Put and taken off again they cancel if they are the same, q·q⁻¹ = 1, and are
-nothing if not, q·r⁻¹ = 0. So effects are composed by cancelling, and all of a terminal are an automaton that reads a
-stack from the top:
+An effect is a word of the polycyclic monoid over the LR states: first the states popped from the stack, from the top
+down, then the states pushed. A state pushed and popped cancels if both are the same, q·q⁻¹ = 1, and gives no effect if
+not, q·r⁻¹ = 0. So effects are composed by cancelling, and the effects of a terminal are an automaton that reads a stack
+from the top:
 
-    Top                 reads p        shift: puts p, goto(p, t);  A -> X1..Xn complete in p: Pop(n - 1, A)
-    Pop(n, A), n > 0    reads r        Pop(n - 1, A), if r stands for the rule's symbol
-    Pop(0, A)           reads s        puts s, goes on behind it on q = goto(s, A):
-                                         shift: puts q, goto(q, t);  B -> Y1..Ym complete in q: Pop(m - 2, B): q and s
-                                         are two of them; m = 1: goto(s, B) in place of q
+    Top                 reads p        shift: pushes p, goto(p, t);  A -> X1..Xn complete in p: Pop(n - 1, A)
+    Pop(n, A), n > 0    reads r        Pop(n - 1, A), if the symbol of r is the rule's
+    Pop(0, A)           reads s        pushes s, continues on q = goto(s, A):
+                                         shift: pushes q, goto(q, t);  B -> Y1..Ym complete in q: Pop(m - 2, B): q and
+                                         s are two of them; m = 1: goto(s, B) in place of q
 
-Without lookahead: every complete rule is tried, and what cannot shift t in the end has no effect. In a normal form
-the automaton has no loop, and its depth is how far a terminal can look into a stack.
+There is no lookahead: every complete rule is tried, and a path that cannot shift t in the end has no effect. In a
+normal form the automaton has no loop, and its depth is the number of stack states that a terminal can read.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ Pushes = tuple[int, ...]  # from the bottom up
 
 
 class Pop(NamedTuple):
-    """So many states more are taken off, then `goal` has been read; None: nothing has been read yet."""
+    """A place in a template: `n` states are still to be popped to reduce to `goal`; None: nothing is read yet."""
 
     n: int
     goal: int | None
-    rest: tuple[int, ...] = ()  # symbols that the states stand for, the last one first
+    rest: tuple[int, ...] = ()  # symbols of the states to be popped, the last one first
 
 
 TOP = Pop(0, None)
 
 
 class Template:
-    """Of terminal t. Steps are computed when they are first asked for."""
+    """The effects of one terminal as an automaton, whose steps are computed on first use."""
 
     def __init__(self, tables: LrTables, terminal: int) -> None:
         self.tables, self.terminal = tables, terminal
@@ -45,14 +45,14 @@ class Template:
         self._depths: dict[Pop, int] = {}
 
     def step(self, at: Pop, state: int) -> tuple[tuple[Pop, ...], tuple[Pushes, ...]]:
-        """Behind `state`, from the top down: where to read on, and what is put where the terminal is shifted."""
+        """Returns the next places after reading `state`, and the pushes of shifts of the terminal there."""
         key = at, state
         if key not in self._steps:
             self._steps[key] = self._step(at, state)
         return self._steps[key]
 
     def effects(self, at: Pop = TOP, read: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Pushes]]:
-        """All: what is read, the top first, and what is put."""
+        """Yields all effects: the states read, the top first, and the states pushed."""
         for state in self.reads(at):
             on, shifts = self.step(at, state)
             yield from (((*read, state), put) for put in shifts)
@@ -60,7 +60,7 @@ class Template:
                 yield from self.effects(to, (*read, state))
 
     def depth(self, at: Pop = TOP) -> int:
-        """States that the longest of them reads, from here on; 0: none ends in a shift."""
+        """Returns the number of states that the longest effect reads from here on; 0 if none ends in a shift."""
         todo = [] if at in self._depths else [at]
         while todo:
             if todo[-1] in self._depths:
@@ -75,7 +75,7 @@ class Template:
         return self._depths[at]
 
     def reads(self, at: Pop) -> Sequence[int]:
-        """The states that can stand there."""
+        """Returns the states that can be next on the stack."""
         if at.rest:
             return self.tables.with_symbol.get(at.rest[0], ())
         if at.goal is None:

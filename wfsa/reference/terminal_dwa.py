@@ -1,16 +1,16 @@
-"""The terminal automaton of a lexer state: which terminals each token spells.
+"""The terminal automaton of a lexer state: the terminals that each token spells.
 
-It reads the terminals that a token ends, one after the other, and last one that the token leaves open, or complete;
-its weights are the tokens. A cut is made where a terminal accepts, at every such place (policy "cfg"):
+The automaton reads the terminals that a token ends, one after the other, then the terminal that the token leaves open
+or complete; its weights are the tokens. Every place where a terminal accepts is a cut (policy "cfg"):
 
     start --t--> n     t accepts at the node n of the vocabulary's trie; the tokens below n
-    n     --t--> m     ... from its beginning, between n and m
-    .     --t--> end   t can still end behind the last byte; the tokens of that node
+    n     --t--> m     t spans the bytes between n and m; the tokens below m
+    .     --t--> end   t can still end after the last byte; the tokens of that node
 
 The start is the lexer state, at the root; a terminal that accepts there may be cut before the first byte. A token
-that is taken by its id, as the end token, is a terminal of its own behind such a cut.
+that is taken by its id, such as the end token, is a terminal of its own after such a cut.
 
-Acyclic, since each cut is at a node below the last one.
+The automaton is acyclic, since each cut is at a node below the last one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from wfsa.reference.weights import ZERO, TokenSets, Weight
 
 
 class Trie:
-    """Of the tokens that are text. Node 0 is the root."""
+    """The trie of the tokens that are text. Node 0 is the root."""
 
     def __init__(self, tokens: Sequence[bytes], text: Sequence[int]) -> None:
         self.children: list[dict[int, int]] = [{}]
@@ -40,7 +40,7 @@ class Trie:
             self.own[node].append(token)
 
     def strictly_below(self, node: int) -> list[int]:
-        """The tokens that begin with the node's bytes and have more."""
+        """Returns the tokens that begin with the node's bytes and are longer."""
         out, todo = [], list(self.children[node].values())
         while todo:
             at = todo.pop()
@@ -50,7 +50,7 @@ class Trie:
 
 
 class TerminalAutomata:
-    """Of all lexer states; what follows a cut is shared. `by_id`: terminal -> the tokens that are one."""
+    """The terminal automata of all lexer states, which share the parts after a cut. `by_id`: tokens of a terminal."""
 
     def __init__(
         self, lexer: Lexer, trie: Trie, by_id: Mapping[int, Sequence[int]], sets: TokenSets,
@@ -60,16 +60,16 @@ class TerminalAutomata:
         self._by_id = {t: sets.of(tokens) for t, tokens in by_id.items()}
         self._below: dict[int, Weight] = {}
         self._arcs: dict[tuple[int, LexerState], list[tuple[int, int | None, Weight]]] = {}
-        self._made: dict[LexerState, Dwa[int]] = {}
+        self._dwas: dict[LexerState, Dwa[int]] = {}
 
     def of(self, state: LexerState) -> Dwa[int]:
-        """LimitError where the states have more than `most` places of the trie in them, all counted."""
-        if state not in self._made:
-            self._made[state] = minimise(determinize(self.spelled(state), self._sets, most=self._most), self._sets)
-        return self._made[state]
+        """Returns the minimal automaton. Raises LimitError where determinization takes more than `most` places."""
+        if state not in self._dwas:
+            self._dwas[state] = minimise(determinize(self.spelled(state), self._sets, most=self._most), self._sets)
+        return self._dwas[state]
 
     def spelled(self, state: LexerState) -> Nwa[int]:
-        """... before it is made deterministic."""
+        """Returns the automaton before determinization."""
         sets, fresh = self._sets, self._lexer.start
         out: Nwa[int] = Nwa()
         numbers: dict[tuple[int, LexerState], int] = {}
@@ -96,7 +96,7 @@ class TerminalAutomata:
         return out
 
     def _from(self, start: int, lexer: LexerState) -> list[tuple[int, int | None, Weight]]:
-        """Arcs from a node, in a lexer state there: (terminal, node of the cut, tokens); node None: it stays open."""
+        """Returns the arcs from a node in a lexer state: (terminal, node of the cut or None if open, tokens)."""
         if (start, lexer) in self._arcs:
             return self._arcs[start, lexer]
         out: list[tuple[int, int | None, Weight]] = []

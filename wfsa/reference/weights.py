@@ -2,12 +2,12 @@
 
     (2^T, ∪, ∩, ∅, T)      a semiring, and a distributive lattice: idempotent, so that a path may be counted twice
 
-A set is a Roaring bitmap (Chambi, Lemire, Kaser and Godin, 2016), since tokens that behave alike are thousands, often
-in runs; and a number in its table, so that equal sets are one, comparing them is comparing two ints, and each union
-and intersection of two is computed once.
+A set is a Roaring bitmap (Chambi, Lemire, Kaser and Godin, 2016), since thousands of tokens behave alike, often in
+runs. Each distinct set has a number in a table, so comparing sets is comparing two ints, and each union and
+intersection of two is computed once.
 
-The table and what it remembers of operations grow as long as automata are made, and belong to their constraint; masks
-along a text add to them the unions that they pass through. Nothing is dropped: it is the slow twin.
+The table and its cache of operations belong to the constraint and grow while automata are built; masks along a text
+add the unions that they pass through. Nothing is dropped: this is the slow twin.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class TokenSets:
     def __init__(self, n_tokens: int) -> None:
         self._sets: list[FrozenBitMap] = []
         self._numbers: dict[FrozenBitMap, Weight] = {}
-        self._known: dict[tuple[str, Weight, Weight], Weight] = {}
+        self._results: dict[tuple[str, Weight, Weight], Weight] = {}
         self._intern(FrozenBitMap())
         self.one = self._intern(FrozenBitMap(range(n_tokens)))  # all tokens
 
@@ -37,17 +37,17 @@ class TokenSets:
         return self._sets[weight]
 
     def of(self, tokens: Iterable[int]) -> Weight:
-        """The number of this set."""
+        """Returns the number of this set."""
         return self._intern(FrozenBitMap(tokens))
 
     def union(self, a: Weight, b: Weight) -> Weight:
-        """The tokens of either."""
+        """Returns the tokens of either."""
         if a == b or b == ZERO:
             return a
         return b if a == ZERO else self._compute("|", min(a, b), max(a, b))
 
     def intersection(self, a: Weight, b: Weight) -> Weight:
-        """The tokens of both."""
+        """Returns the tokens of both."""
         if a == b or b == self.one:
             return a
         if a == self.one:
@@ -55,15 +55,15 @@ class TokenSets:
         return ZERO if ZERO in (a, b) else self._compute("&", min(a, b), max(a, b))
 
     def difference(self, a: Weight, b: Weight) -> Weight:
-        """The tokens of `a` without those of `b`."""
+        """Returns the tokens of `a` without those of `b`."""
         return a if ZERO in (a, b) else self._compute("-", a, b)
 
     def _compute(self, operation: str, a: Weight, b: Weight) -> Weight:
         key = operation, a, b
-        if key not in self._known:
+        if key not in self._results:
             x, y = self._sets[a], self._sets[b]
-            self._known[key] = self._intern(x | y if operation == "|" else x & y if operation == "&" else x - y)
-        return self._known[key]
+            self._results[key] = self._intern(x | y if operation == "|" else x & y if operation == "&" else x - y)
+        return self._results[key]
 
     def _intern(self, tokens: FrozenBitMap) -> Weight:
         number = self._numbers.get(tokens)

@@ -1,11 +1,11 @@
-// Questions to the server. In an exported page there is none, and recorded answers stand in for it.
+// Requests to the server. An exported page has no server and uses recorded answers instead.
 
 export class Refused extends Error {
   constructor(code, message, places, lenient) {
     super(message);
     this.code = code;
     this.places = places || [];
-    this.lenient = lenient === true; // whether that option helps
+    this.lenient = lenient === true; // whether the option lenient helps
   }
 }
 

@@ -1,4 +1,4 @@
-// Bytes as a person reads them: tokens need not be whole characters, so a text is handled as UTF-8 throughout.
+// Bytes in readable form: tokens need not be whole characters, so a text is handled as UTF-8 throughout.
 
 const encoder = new TextEncoder();
 const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -18,7 +18,7 @@ export function fromHex(hex) {
   return out;
 }
 
-// The text of some bytes, or null where they are not whole characters.
+// The text of some bytes, or null if they are not whole characters.
 export function whole(bytes) {
   try {
     return strict.decode(bytes);
@@ -30,7 +30,7 @@ export function whole(bytes) {
 export function shown(bytes) {
   const text = whole(bytes);
   if (text !== null) return visible(text);
-  const parts = []; // whole characters where there are some: a token, or what is left of a line, may begin inside one
+  const parts = []; // whole characters where possible: a token, or the rest of a line, may begin inside a character
   for (let i = 0; i < bytes.length; ) {
     const length = bytes[i] < 0x80 ? 1 : bytes[i] >= 0xf0 ? 4 : bytes[i] >= 0xe0 ? 3 : 2;
     const one = i + length <= bytes.length ? whole(bytes.subarray(i, i + length)) : null;
@@ -40,12 +40,12 @@ export function shown(bytes) {
   return parts.join("");
 }
 
-// A token by itself: blanks can be seen.
+// A token by itself, with visible blanks.
 export function token(bytes) {
   return shown(bytes).replaceAll(" ", "␣");
 }
 
-// Control characters, those of direction, those without a sight, blanks that are no space, and halves of pairs.
+// Control, direction and invisible characters, blanks other than the space, and lone surrogates.
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]|(?! )\p{Zs}/gu;
 
 function escaped(one) {
@@ -53,12 +53,12 @@ function escaped(one) {
   return code.length > 4 ? `\\u{${code}}` : `\\u${code.padStart(4, "0")}`;
 }
 
-// They are made visible, so that no text can dress up as another.
+// Makes hidden characters visible, so that no text can look like another.
 export function visible(text) {
   return text.replace(HIDDEN, (one) => (one === "\n" ? "⏎" : one === "\t" ? "⇥" : one === "\r" ? "\\r" : escaped(one)));
 }
 
-// The same of words for a reader, which have lines.
+// Like `visible`, for messages, which keep their line breaks.
 export function plain(text) {
   return text.replace(HIDDEN, (one) => (one === "\n" || one === "\t" ? one : escaped(one)));
 }
@@ -72,10 +72,10 @@ export function byteName(byte, always) {
 const RANGES = [[0x00, 0x08], [0x0e, 0x1f], [0x30, 0x39], [0x41, 0x5a], [0x61, 0x7a]]; // controls, digits, letters
 const WHITE = [0x09, 0x0a, 0x0d, 0x20];
 const PRINTED = Array.from({ length: 94 }, (_, i) => 0x21 + i);
-const MOST_BUT = 8; // of these, where it is said which are not in a set
+const MOST_BUT = 8; // the most exceptions listed by byteSet
 
-// A set of bytes: white space " 0-9 A-Z non-ASCII. Only digits, letters and controls make ranges: of punctuation nobody knows
-// the order.
+// A set of bytes: white space " 0-9 A-Z non-ASCII. Only digits, letters and controls make ranges: the order of punctuation is not
+// common knowledge.
 export function byteSet(bytes) {
   const parts = [];
   let ascii = Array.from(bytes).filter((b) => b < 0x80);
@@ -84,7 +84,7 @@ export function byteSet(bytes) {
   if (printed.length >= PRINTED.length - MOST_BUT) {
     ascii = ascii.filter((b) => b <= 0x20 || b === 0x7f);
     const but = PRINTED.filter((b) => !printed.includes(b)).map((b) => byteName(b)).join(" ");
-    parts.push(`any printed${but ? ` but ${but}${ascii.length || others ? "," : ""}` : ""}`);
+    parts.push(`any printable${but ? ` but ${but}${ascii.length || others ? "," : ""}` : ""}`);
   }
   if (WHITE.every((b) => ascii.includes(b))) {
     parts.push("white space");
@@ -101,7 +101,7 @@ export function byteSet(bytes) {
   return parts.join(" ");
 }
 
-// Where two texts differ, between characters: how many bytes from the start and from the end are the same.
+// The numbers of equal bytes at the start and at the end of two texts, in whole characters.
 export function difference(a, b) {
   const most = Math.min(a.length, b.length);
   let head = 0;
@@ -113,7 +113,7 @@ export function difference(a, b) {
   return { head, tail };
 }
 
-// The place in a string of a byte of its UTF-8, and back; inside a character, that of the character.
+// The index in a string of a byte of its UTF-8; inside a character, the index of the character.
 export function stringIndex(bytes, offset) {
   let at = offset;
   while (at > 0 && (bytes[at] & 0xc0) === 0x80) at--;

@@ -1,4 +1,4 @@
-// The same source under two options, or two vocabularies, side by side; and under the engines that are installed.
+// Compares the source under two options or two vocabularies, and measures the installed engines on it.
 
 import { ask } from "./api.js";
 import { counted, h, kilobytes, milliseconds, number, replace } from "./dom.js";
@@ -17,8 +17,8 @@ export class ComparePanel {
     this.status = h("p", { role: "status", "aria-live": "polite" });
     this.result = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Comparison" });
     this.engines = h("div");
-    this.stop = null; // of the engines that are being measured
-    this.element = h("div", { class: "compare-panel" }, h("p", {}, "Beside what is compiled above, the same source with:"), this.form, this.status, this.result, h("h2", {}, "Engines"), this.engines);
+    this.stop = null; // aborts the running measurement of engines
+    this.element = h("div", { class: "compare-panel" }, h("p", {}, "Compare the constraint above with the same source under:"), this.form, this.status, this.result, h("h2", {}, "Engines"), this.engines);
   }
 
   offer(vocabularies, options) {
@@ -30,7 +30,7 @@ export class ComparePanel {
     if (vocabularies.length > 1) this.form.querySelector("#other-vocabulary").value = vocabularies[1].name;
   }
 
-  // What `wfsa bench` measures, on the schema and the text.
+  // The measurements of `wfsa bench` on the schema and the text.
   offerEngines(engines) {
     const names = Object.keys(engines);
     const here = names.filter((name) => engines[name]);
@@ -42,7 +42,7 @@ export class ComparePanel {
     this.table = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Engines", hidden: true }, h("table", { class: "facts", id: "engines" },
       h("thead", {}, h("tr", {}, ["engine", ...MEASURED.map(([title]) => title), "accepted"].map((title) => h("th", { scope: "col" }, title)))), this.rows));
     replace(this.engines,
-      h("p", {}, others ? `As wfsa bench does, on the schema and the text: ${here.join("; ")}. Each in a process of its own, with its own defaults.` : "No other engine is installed here, so only wfsa would be measured, in two modes."),
+      h("p", {}, others ? `Measures, like wfsa bench, on the schema and the text: ${here.join("; ")}. Each engine has its own process and its own defaults.` : "No other engine is installed here, so only wfsa is measured, in two modes."),
       missing.length ? h("p", { class: "quiet" }, "Not installed: ", h("code", {}, `pip install ${missing.join(" ")}`), ", and start wfsa explore again.") : null,
       button, this.measuring, this.table);
   }
@@ -111,14 +111,14 @@ export class ComparePanel {
     const rows = [
       ["vocabulary", (one) => one.vocabulary], ["mode", (one) => one.mode], ["compiled in", (one) => milliseconds(one.seconds)],
       ["LR states", (one) => number(one.sizes.lr_states)], ["lexer states", (one) => number(one.sizes.lexer_states)], ["parser DWA states", (one) => number(one.sizes.dwa_states)],
-      ["memory", (one) => kilobytes(one.memory_bytes)], ["least tokens of a text", (one) => number(one.least_tokens)], ["tokens of this text", (one) => number(one.tokens)],
-      ["of these forced", (one) => number(one.forced)], ["of these forced text", (one) => number(one.forced_text)], ["a mask, median", (one) => us(one.mask)], ["a commit, median", (one) => us(one.commit)],
+      ["memory", (one) => kilobytes(one.memory_bytes)], ["fewest tokens of a text", (one) => number(one.least_tokens)], ["tokens of this text", (one) => number(one.tokens)],
+      ["forced tokens", (one) => number(one.forced)], ["tokens of forced text", (one) => number(one.forced_text)], ["median mask", (one) => us(one.mask)], ["median commit", (one) => us(one.commit)],
       ["the text", (one) => (one.refused !== null ? `refused at byte ${number(one.refused)}` : one.accepting ? "accepted" : "not complete")],
     ];
     replace(this.result,
       h("table", { class: "facts", id: "compared" }, h("thead", {}, h("tr", {}, h("td", {}), h("th", { scope: "col" }, "this"), h("th", { scope: "col" }, "the other"))),
         h("tbody", {}, rows.map(([name, of]) => h("tr", { class: of(a) === of(b) ? "" : "differs" }, h("th", { scope: "row" }, name), h("td", {}, of(a)), h("td", {}, of(b)))))),
-      h("h2", {}, "Reports"), found.report.length ? h("ul", {}, found.report.map(([place, , s1, n1, s2, n2]) => h("li", {}, place ? h("code", {}, place) : "every document", `: ${s1 ? statusName(s1) : "not there"}${n1 ? ` (${n1})` : ""} — ${s2 ? statusName(s2) : "not there"}${n2 ? ` (${n2})` : ""}`))) : h("p", {}, "The reports are the same."),
-      h("h2", {}, "Along the text"), !found.same_vocabulary ? h("p", {}, "Counts of allowed tokens are not compared between two vocabularies.") : found.apart.length ? h("p", {}, `Allowed tokens differ at ${counted(found.apart.length + found.apart_left_off, "place")}: `, found.apart.slice(0, 30).map(([at, x, y], i) => `${i ? "; " : ""}byte ${number(at)}: ${number(x)} and ${number(y)}`)) : h("p", {}, "As many tokens are allowed wherever both texts are cut alike."));
+      h("h2", {}, "Reports"), found.report.length ? h("ul", {}, found.report.map(([place, , s1, n1, s2, n2]) => h("li", {}, place ? h("code", {}, place) : "every document", `: ${s1 ? statusName(s1) : "missing"}${n1 ? ` (${n1})` : ""} — ${s2 ? statusName(s2) : "missing"}${n2 ? ` (${n2})` : ""}`))) : h("p", {}, "The reports are the same."),
+      h("h2", {}, "Along the text"), !found.same_vocabulary ? h("p", {}, "Counts of allowed tokens are not compared between two vocabularies.") : found.apart.length ? h("p", {}, `Allowed tokens differ at ${counted(found.apart.length + found.apart_left_off, "place")}: `, found.apart.slice(0, 30).map(([at, x, y], i) => `${i ? "; " : ""}byte ${number(at)}: ${number(x)} and ${number(y)}`)) : h("p", {}, "The same number of tokens is allowed wherever both sides cut the text alike."));
   }
 }

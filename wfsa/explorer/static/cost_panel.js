@@ -1,4 +1,4 @@
-// What it costs: compile time by stage and by place of the schema, times along the text, sizes, tokens left.
+// Costs: compile time by stage and by place of the schema, times along the text, sizes, tokens left.
 
 import { ask } from "./api.js";
 import { h, kilobytes, milliseconds, number, replace, svg } from "./dom.js";
@@ -11,9 +11,9 @@ function bars(rows, format) {
     h("td", { class: "bar-cell", "aria-hidden": "true" }, h("div", { class: "bar-fill", style: { width: `${Math.max(0.5, (100 * value) / most)}%` } }))))));
 }
 
-// A line over the bytes of the text; the words beside it say the same.
+// A curve over the bytes of the text, with a caption for readers who do not see it.
 function curve(points, label, unit) {
-  if (points.length < 2) return h("p", { class: "quiet" }, "too short a text for a curve");
+  if (points.length < 2) return h("p", { class: "quiet" }, "The text is too short for a curve.");
   const width = 600;
   const height = 90;
   const mostX = points[points.length - 1][0] || 1;
@@ -52,12 +52,12 @@ export class CostPanel {
           Object.entries(made.sizes).map(([name, value]) => h("tr", {}, h("th", { scope: "row" }, name.replaceAll("_", " ")), h("td", {}, typeof value === "boolean" ? (value ? "yes" : "no") : number(value)))),
           Object.entries(made.memory).map(([name, value]) => h("tr", {}, h("th", { scope: "row" }, `memory: ${name}`), h("td", {}, kilobytes(value)))),
           h("tr", {}, h("th", { scope: "row" }, "memory, all"), h("td", {}, kilobytes(made.memory_bytes))),
-          h("tr", {}, h("th", { scope: "row" }, "stack depth that decides"), h("td", {}, made.stack_depth === null ? "no bound" : number(made.stack_depth))),
-          h("tr", {}, h("th", { scope: "row" }, "least tokens of a text"), h("td", {}, made.least_tokens === null ? "not known" : number(made.least_tokens)))))));
+          h("tr", {}, h("th", { scope: "row" }, "stack depth read"), h("td", {}, made.stack_depth === null ? "no bound" : number(made.stack_depth))),
+          h("tr", {}, h("th", { scope: "row" }, "fewest tokens of a text"), h("td", {}, made.least_tokens === null ? "unknown" : number(made.least_tokens)))))));
     this.along();
     if (this.asked === made.key) return;
     this.asked = made.key;
-    replace(this.flame, h("p", { class: "quiet" }, made.kind === "json-schema" ? "measuring, for three seconds at most …" : "only JSON Schemas have places"));
+    replace(this.flame, h("p", { class: "quiet" }, made.kind === "json-schema" ? "measuring, for at most three seconds …" : "Costs by place are for JSON Schemas only."));
     if (made.kind !== "json-schema") return;
     let found;
     try {
@@ -80,17 +80,17 @@ export class CostPanel {
     } catch (error) {
       return;
     }
-    const words = (one) => (one.median === undefined ? "none" : `${one.median} µs in the median, ${one.p99} µs at the 99th percentile, ${one.most} µs at most, ${milliseconds(one.sum / 1e6)} in all`);
+    const words = (one) => (one.median === undefined ? "none" : `${one.median} µs in the median, ${one.p99} µs at the 99th percentile, ${one.most} µs at most, ${milliseconds(one.sum / 1e6)} in total`);
     replace(this.times,
       h("p", {}, `${number(found.tokens)} tokens. Masks: ${words(found.mask)}. Commits: ${words(found.commit)}.`),
       curve(found.points.map(([x, y]) => [x, y]), "masks", "µs"), curve(found.points.map(([x, , y]) => [x, y]), "commits", "µs"),
-      found.left.length ? curve(found.left, "least tokens left to the end", "tokens") : h("p", { class: "quiet" }, "Tokens left to the end are not known here, or there is no text."));
+      found.left.length ? curve(found.left, "fewest tokens left to the end", "tokens") : h("p", { class: "quiet" }, "The number of tokens left to the end is unknown here, or there is no text."));
   }
 
   draw() {
     const { tree } = this;
     if (!tree.root) {
-      replace(this.flame, h("p", { class: "quiet" }, "no places to measure"));
+      replace(this.flame, h("p", { class: "quiet" }, "There are no places to measure."));
       return;
     }
     const choice = h("select", { id: "flame-width", onchange: (event) => { this.width = event.target.value; this.draw(); event.target.ownerDocument.getElementById("flame-width").focus(); } },
@@ -108,12 +108,12 @@ export class CostPanel {
       }
     };
     put(tree.root, 0, 100, 0);
-    const told = (node) => `${node.place || "the whole schema"}: ${node.error ? node.error : `${milliseconds(node.seconds)}, ${number(node.lr)} LR states, ${number(node.lexer)} lexer states`}`;
-    const shown = h("p", { class: "quiet", "aria-live": "polite", id: "flame-told" }, told(tree.root));
-    const flame = h("div", { class: "flame", role: "group", "aria-label": "Places of the schema, each under the one that holds it", style: { height: `${levels.length * 28}px` } },
+    const summary = (node) => `${node.place || "the whole schema"}: ${node.error ? node.error : `${milliseconds(node.seconds)}, ${number(node.lr)} LR states, ${number(node.lexer)} lexer states`}`;
+    const shown = h("p", { class: "quiet", "aria-live": "polite", id: "flame-told" }, summary(tree.root));
+    const flame = h("div", { class: "flame", role: "group", "aria-label": "Places of the schema, each below the place that contains it", style: { height: `${levels.length * 28}px` } },
       levels.map((level, depth) => level.map(([node, from, width]) => h("button", {
-        type: "button", class: `flame-cell f${depth % 4}`, title: told(node), "aria-label": told(node), style: { left: `${from}%`, width: `${width}%`, top: `${depth * 28}px` },
-        onclick: () => this.place(node.place), onfocus: () => { replace(shown, told(node)); }, onmouseenter: () => { replace(shown, told(node)); },
+        type: "button", class: `flame-cell f${depth % 4}`, title: summary(node), "aria-label": summary(node), style: { left: `${from}%`, width: `${width}%`, top: `${depth * 28}px` },
+        onclick: () => this.place(node.place), onfocus: () => { replace(shown, summary(node)); }, onmouseenter: () => { replace(shown, summary(node)); },
       }, (node.name || "schema").replace(/^(?:properties|patternProperties|\$defs|definitions|dependentSchemas)\/(?=.)/, "")))));
     const advised = [];
     const gather = (node) => {
@@ -125,8 +125,8 @@ export class CostPanel {
     replace(this.flame,
       h("p", {}, h("label", { for: "flame-width" }, "Widths are "), choice),
       flame, shown,
-      h("p", { class: "quiet" }, `${number(tree.places)} places, each compiled by itself with what its references lead to, the vocabulary's caches being warm.${tree.complete ? "" : " Not all were measured."}`),
-      advised.length ? h("h3", {}, "What could be written instead") : null,
+      h("p", { class: "quiet" }, `${number(tree.places)} places, each compiled by itself with the targets of its references, with warm caches of the vocabulary.${tree.complete ? "" : " Not all were measured."}`),
+      advised.length ? h("h3", {}, "Advice") : null,
       advised.length ? h("ul", { class: "advice" }, advised.slice(0, 30).map(([node, advice]) => h("li", {},
         h("button", { type: "button", class: "place", onclick: () => this.place(node.place) }, node.place || "the whole schema"), `: ${advice}`))) : null);
   }

@@ -1,4 +1,4 @@
-// Elements out of data: text is always text. No module of this page writes HTML anywhere.
+// Elements from data: text is always text. No module of this page writes HTML.
 
 import { plain } from "./bytes.js";
 
@@ -31,7 +31,7 @@ export function replace(element, ...children) {
   return element;
 }
 
-const format = new Intl.NumberFormat("en-US"); // one for all: toLocaleString makes its own each time
+const format = new Intl.NumberFormat("en-US"); // shared: toLocaleString creates a new one each time
 
 export function number(value) {
   return value === null || value === undefined ? "?" : format.format(value);

@@ -1,5 +1,5 @@
-// The document, and its tokens as the server finds them: edits go out one at a time, answers come in slices.
-// The first slice of an answer begins where the edit is, so what is being looked at is coloured first.
+// The document, and its tokens from the server: edits are sent one at a time, answers come in slices.
+// The first slice of an answer begins at the edit, so the text around the edit is coloured first.
 
 import { ask } from "./api.js";
 import { decode, difference, encode } from "./bytes.js";
@@ -13,11 +13,11 @@ export class Follow {
     this.key = null;
     this.wanted = this.bytes = new Uint8Array(0); // as typed, and as the server has it
     this.version = 0;
-    this.known = false; // whether the server has it at all
+    this.known = false; // whether the server has the document
     this.busy = false;
     this.dirty = false;
     this.timing = null;
-    this.generation = 0; // of what is known of the tokens
+    this.generation = 0; // of the lists of tokens
     this.clear();
   }
 
@@ -30,7 +30,7 @@ export class Follow {
     this.refused = null;
     this.end = {};
     this.done = false;
-    this.failure = null; // why there are none
+    this.failure = null; // the error if there are no tokens
   }
 
   under(key) {
@@ -49,7 +49,7 @@ export class Follow {
     this.run();
   }
 
-  // Whether the tokens are those of what is typed.
+  // Whether the tokens are those of the typed text.
   get settled() {
     return !this.dirty && !this.busy && this.done && !this.failure;
   }
@@ -60,7 +60,7 @@ export class Follow {
     try {
       while (this.key && (this.dirty || !this.done)) await this.step();
     } catch (error) {
-      // Whether the server has the edit is not known: it is sent the whole text when there is another.
+      // The server may or may not have the edit, so the next request sends the whole text.
       this.clear();
       this.known = false;
       this.bytes = this.wanted;
@@ -102,7 +102,7 @@ export class Follow {
     this.known = true;
     this.failure = null;
     this.bytes = wanted;
-    if (generation !== this.generation) return; // the answer begins behind tokens that are not known any more
+    if (generation !== this.generation) return; // the answer begins after tokens that have been dropped
     const n = part.first;
     for (const [mine, theirs] of [[this.ids, part.ids], [this.ends, part.ends], [this.counts, part.counts], [this.forced, part.forced]]) {
       mine.length = n;
@@ -112,6 +112,6 @@ export class Follow {
     this.done = part.done;
     this.end = part.end;
     this.got({ first: n, timing: edited ? timing : null });
-    if (!this.done) await painted(); // what is there is shown before there is more
+    if (!this.done) await painted(); // shows these tokens before requesting more
   }
 }

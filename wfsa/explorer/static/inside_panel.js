@@ -4,7 +4,7 @@ import { ask } from "./api.js";
 import { byteSet, fromHex } from "./bytes.js";
 import { counted, h, number, replace, svg } from "./dom.js";
 
-const SLOW = 300; // milliseconds after which an answer is said to be waited for
+const SLOW = 300; // milliseconds after which the panel reports that it waits
 const [COLUMN, ROW, NODE, TALL] = [128, 50, 100, 36]; // pixels of the graph of stacks
 
 function cut(text, most) {
@@ -45,18 +45,18 @@ export class InsidePanel {
     if (mine === this.waiting) this.draw(found);
   }
 
-  // What is shown is of an earlier place.
+  // Reports that the panel still shows an earlier place.
   wait(still, cursor) {
     if (!still) return;
     this.element.setAttribute("aria-busy", "true");
-    replace(this.summary, `Drawing what is behind byte ${number(cursor)} …`);
+    replace(this.summary, `Drawing the parser after byte ${number(cursor)} …`);
   }
 
   draw(found) {
     this.element.removeAttribute("aria-busy");
-    const aside = found.left_aside.length ? ` Left aside: ${found.left_aside.join(", ")}.` : "";
-    const follows = found.cut ? "The text takes long to follow, and this is how far it went; ask again by moving the cursor. " : "";
-    replace(this.summary, `${follows}Behind byte ${number(found.offset)}: ${counted(found.n_configurations, "configuration")}, ${counted(found.lr_states, "LR state")} ${found.lr_states_so_far ? "touched so far" : "in all"}, policy ${found.policy}. Drawn from the plain construction, byte by byte.${aside}`);
+    const aside = found.left_aside.length ? ` Not modelled: ${found.left_aside.join(", ")}.` : "";
+    const follows = found.cut ? "The text takes long to follow, and this is the progress so far; move the cursor to go on. " : "";
+    replace(this.summary, `${follows}After byte ${number(found.offset)}: ${counted(found.n_configurations, "configuration")}, ${counted(found.lr_states, "LR state")} ${found.lr_states_so_far ? "touched so far" : "in total"}, policy ${found.policy}. Drawn from the plain construction, byte by byte.${aside}`);
     this.told = h("div", { class: "items", id: "items", "aria-live": "polite" });
     this.found = found;
     replace(this.body,
@@ -64,17 +64,17 @@ export class InsidePanel {
       h("h2", {}, "LR state"), this.told,
       h("h2", {}, "Configurations"), this.configurations(found),
       h("h2", {}, "Lexer"), this.lexer(found.automaton),
-      h("h2", {}, "The way through the parser DWA"), this.way(found.way, found.no_way));
+      h("h2", {}, "The path through the parser DWA"), this.way(found.way, found.no_way));
     if (found.nodes.length) this.tell(found.nodes[0].state);
   }
 
   tell(state) {
     const { items, goto } = this.found.states[String(state)] || { items: [], goto: [] };
     replace(this.told, h("h3", {}, `State ${state}`), h("ul", { class: "item-list" }, items.map((one) => h("li", {}, h("code", {}, one)))),
-      goto.length ? h("p", { class: "quiet" }, "goes on by ", goto.map(([symbol, to], i) => [i ? ", " : "", h("code", {}, symbol), ` to ${to}`])) : h("p", { class: "quiet" }, "complete: it is reduced"));
+      goto.length ? h("p", { class: "quiet" }, "continues by ", goto.map(([symbol, to], i) => [i ? ", " : "", h("code", {}, symbol), ` to ${to}`])) : h("p", { class: "quiet" }, "complete: the rule is reduced"));
   }
 
-  // Tops on the left, what lies below them to the right.
+  // Tops on the left, the nodes below them to the right.
   stacks(found) {
     const depth = new Map();
     const tops = found.configurations.flatMap((one) => one.tops);
@@ -116,10 +116,10 @@ export class InsidePanel {
     for (const [node, [x, y]] of place) {
       const { state, symbol, more } = found.nodes[node];
       const show = () => this.tell(state);
-      picture.append(svg("g", { class: `stack-node${tops.includes(node) ? " top" : ""}`, tabindex: "0", role: "button", "aria-label": `LR state ${state}, behind ${symbol}${more ? ", more lies below" : ""}`, onfocus: show, onmouseenter: show, onclick: show },
+      picture.append(svg("g", { class: `stack-node${tops.includes(node) ? " top" : ""}`, tabindex: "0", role: "button", "aria-label": `LR state ${state}, after ${symbol}${more ? ", with more nodes below" : ""}`, onfocus: show, onmouseenter: show, onclick: show },
         svg("rect", { x, y, width: NODE, height: TALL, rx: 6 }), svg("text", { x: x + 8, y: y + 15, class: "strong" }, `${state}${more ? " …" : ""}`), svg("text", { x: x + 8, y: y + 30 }, cut(symbol, 13))));
     }
-    return [h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Stacks" }, picture), found.left_off ? h("p", { class: "quiet" }, `${counted(found.left_off, "arc")} ${found.left_off === 1 ? "leads" : "lead"} to what is not drawn.`) : null];
+    return [h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Stacks" }, picture), found.left_off ? h("p", { class: "quiet" }, `${counted(found.left_off, "arc")} ${found.left_off === 1 ? "leads" : "lead"} to nodes that are not drawn.`) : null];
   }
 
   configurations(found) {
@@ -150,7 +150,7 @@ export class InsidePanel {
         continue;
       }
       const [toX, toY] = to < 0 ? [x + 70, y + 26] : place.get(to);
-      if (toX === x) { // beside the nodes that lie between
+      if (toX === x) { // next to the nodes between them
         const side = x + 40 + Math.abs(toY - y) * 0.25;
         const by = toY > y ? 9 : -9;
         picture.append(svg("path", { d: `M${x + 14} ${y + by}Q${side} ${(y + toY) / 2} ${toX + 15} ${toY - by}`, class: "edge", "marker-end": "url(#lexer-arrow)" }),
@@ -167,18 +167,18 @@ export class InsidePanel {
       const { number, accepts } = automaton.states[node];
       picture.append(svg("circle", { cx: x, cy: y, r: 16, class: `lexer-node${node === 0 ? " current" : ""}` }), accepts ? svg("circle", { cx: x, cy: y, r: 12.5, class: "lexer-ring" }) : "", svg("text", { x, y: y + 4, "text-anchor": "middle", class: node === 0 ? "current-text" : "" }, String(number)));
     }
-    return [h("p", {}, "Terminal ", h("code", {}, automaton.terminal), automaton.place ? [" (", h("button", { type: "button", class: "place", onclick: () => this.place(automaton.place) }, automaton.place), ")"] : "", `; its current state is filled, a second ring accepts. ${automaton.states.length} of ${number(automaton.of)} states are drawn.`),
+    return [h("p", {}, "Terminal ", h("code", {}, automaton.terminal), automaton.place ? [" (", h("button", { type: "button", class: "place", onclick: () => this.place(automaton.place) }, automaton.place), ")"] : "", `; its current state is filled, accepting states have a second ring. ${automaton.states.length} of ${number(automaton.of)} states are drawn.`),
       h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Lexer automaton" }, picture),
       h("details", {}, h("summary", {}, "As text"), h("ul", {}, words.map((one) => h("li", {}, h("code", {}, one)))))];
   }
 
   way(ways, missing) {
     if (missing) return h("p", { class: "quiet" }, `Not drawn: ${missing}.`);
-    if (!ways.length) return h("p", { class: "quiet" }, "Under “longest”, all stacks are read at once; there is no one way.");
+    if (!ways.length) return h("p", { class: "quiet" }, "Under “longest”, all stacks are read at once, so there is no single path.");
     return ways.map((one) => (one.error ? h("p", {}, one.error) : [
-      h("p", { class: "quiet" }, `An automaton of ${counted(one.states, "state")} and ${counted(one.arcs, "arc")} reads the stack from its top down, as far as anything is left to decide.`),
+      h("p", { class: "quiet" }, `An automaton of ${counted(one.states, "state")} and ${counted(one.arcs, "arc")} reads the stack from its top down, until nothing is left to decide.`),
       h("ol", { class: "way" }, one.steps.map((step) => h("li", {},
-        step.reads === null ? "at its start" : ["reads LR state ", h("strong", {}, String(step.reads)), " (", h("code", {}, step.symbol), `), is in ${step.dwa}`],
+        step.reads === null ? "at its start" : ["reads LR state ", h("strong", {}, String(step.reads)), " (", h("code", {}, step.symbol), `), goes to state ${step.dwa}`],
         ": ", step.bytes ? ["allows ", h("code", {}, byteSet(fromHex(step.bytes)))] : "allows nothing yet")))]));
   }
 }

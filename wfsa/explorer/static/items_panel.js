@@ -1,4 +1,4 @@
-// A set of items as a trie: a prefix of codes, what may follow, and what a filter leaves.
+// A set of items as a trie: a prefix of codes, the codes that may follow, and the effect of a filter.
 
 import { ask } from "./api.js";
 import { h, number, replace } from "./dom.js";
@@ -8,7 +8,7 @@ export class ItemsPanel {
     this.codes = [];
     this.only = null;
     this.path = h("div", { class: "bar", role: "group", "aria-label": "Prefix" });
-    this.filter = h("input", { type: "text", id: "items-only", placeholder: "ids, separated by commas; empty: all", autocomplete: "off" });
+    this.filter = h("input", { type: "text", id: "items-only", placeholder: "ids, separated by commas; empty for all", autocomplete: "off" });
     this.filter.addEventListener("change", () => this.refilter());
     this.summary = h("p", { role: "status", "aria-live": "polite", id: "items-summary" });
     this.children = h("div");

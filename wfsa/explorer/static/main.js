@@ -1,4 +1,4 @@
-// The page: what is compiled, which panel is open, and what happens when something changes.
+// The page: compiling, the open panel, and the reactions to changes.
 
 import { ask, recorded } from "./api.js";
 import { byteOffset, characterEnd, stringIndex } from "./bytes.js";
@@ -28,11 +28,11 @@ const OPTIONS = {
 
 const byId = (name) => document.getElementById(name);
 const status = byId("status");
-let facts = null; // of what is compiled
+let facts = null; // about the compiled constraint
 let compiling = 0;
-let waiting = null; // for the answer to the last compile; null when it is there, or when nobody wants it any more
-let typed = 0; // the timer of the compile that follows what is typed
-let steps = []; // texts before tokens that were chosen
+let waiting = null; // aborts the pending compile; null if none is pending
+let typed = 0; // the timer of the compile after typing
+let steps = []; // the texts before each chosen token
 let vocabularies = [];
 
 function select(id, label, values, names) {
@@ -45,7 +45,7 @@ function say(text, bad) {
   status.classList.toggle("bad", Boolean(bad));
 }
 
-// ---- what is asked for ----------------------------------------------------------------------------------------------
+// ---- compiling ------------------------------------------------------------------------------------------------------
 
 export function asked() {
   const kind = byId("kind").value;
@@ -61,7 +61,7 @@ export function asked() {
   return body;
 }
 
-// The answer to the last compile is of a source or of options that are no longer there.
+// Drops the pending compile, whose source or options have changed.
 function forget() {
   compiling++;
   clearTimeout(typed);
@@ -123,7 +123,7 @@ function write(text, cursor) {
   follow.set(text, null);
 }
 
-// A token in place of the bytes from `from` to the cursor: none, or what is refused.
+// Writes a token in place of the bytes from `from` to the cursor: none, or the refused ones.
 function commit(text, from) {
   if (recorded) return;
   const value = panels.text.text;
@@ -140,22 +140,22 @@ function back() {
     write(...last);
     return;
   }
-  // Before what was chosen here: the token before the cursor.
+  // Without chosen tokens: remove the token before the cursor.
   const token = panels.text.tokenAt(panels.text.cursor);
   if (!panels.text.cursor || token >= follow.ends.length) return;
   const value = panels.text.text;
-  const begin = stringIndex(follow.wanted, token ? follow.ends[token - 1] : 0); // a whole character: a part is no text
+  const begin = stringIndex(follow.wanted, token ? follow.ends[token - 1] : 0); // whole characters only
   const end = stringIndex(follow.wanted, characterEnd(follow.wanted, panels.text.cursor));
   write(value.slice(0, begin) + value.slice(end), begin);
 }
 
 function place(pointer) {
   const found = source.light(pointer, byId("kind").value);
-  say(found ? `${pointer} is lit up in the source` : `${pointer} was not found in the source`, !found);
+  say(found ? `${pointer} is highlighted in the source` : `${pointer} was not found in the source`, !found);
   if (found && matchMedia("(max-width: 999px)").matches) byId("source").scrollIntoView({ block: "nearest" });
 }
 
-// For who drives the page: what was asked for is shown, and nothing more comes of itself.
+// Marks for tests: every request is answered and shown, and no other is pending.
 function settle() {
   if (!follow.busy && !waiting && !typed) document.documentElement.dataset.settled = String(follow.version);
 }
@@ -185,7 +185,7 @@ const source = new SourceView(byId("source"), {
   changed: () => {
     forget();
     if (source.text.length <= QUICK) typed = setTimeout(compile, 300);
-    else say("Ctrl+Enter or Compile compiles it");
+    else say("press Ctrl+Enter or Compile to compile the source");
   },
   compile,
 });
@@ -228,7 +228,7 @@ async function save() {
     const link = h("a", { href: URL.createObjectURL(new Blob([html], { type: "text/html" })), download: "explore.html" });
     link.click();
     URL.revokeObjectURL(link.href);
-    say("the page is saved: one file, which needs no server");
+    say("the page is saved as one file, which needs no server");
   } catch (error) {
     say(error.message, true);
   }

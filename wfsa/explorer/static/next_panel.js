@@ -1,4 +1,4 @@
-// The tokens that may come next, in groups; one that is chosen is written, and a key takes it back.
+// The tokens that may come next, in groups; a chosen token is written, and a key removes it again.
 
 import { ask, recorded } from "./api.js";
 import { byteSet, characterEnd, fromHex, shown, token as tokenText, whole } from "./bytes.js";
@@ -64,11 +64,11 @@ export class NextPanel {
 
   async refresh() {
     const mine = ++this.waiting;
-    if (this.busy) return; // the last of those that wait is asked
+    if (this.busy) return; // only the last of the waiting requests is sent
     const { document: name, key, version } = this.follow;
     if (!key) return;
     this.before(this.cursor);
-    const { chosen } = this; // before this was asked: the answer is of the text with it
+    const { chosen } = this; // set before this request: the answer is for the text with the chosen token
     let found;
     this.busy = true;
     try {
@@ -87,7 +87,7 @@ export class NextPanel {
     if (mine === this.waiting) this.show(found);
   }
 
-  // What stands before the place of the tokens, and what is refused between it and the cursor.
+  // Shows the text before the place of the tokens, and the refused text up to the cursor.
   before(offset) {
     const bytes = this.follow.wanted;
     const from = Math.min(offset, characterEnd(bytes, Math.max(0, offset - 60)));
@@ -100,7 +100,7 @@ export class NextPanel {
     this.before(this.offset);
     const parts = [`${number(found.count)} of ${number(found.size)} tokens may follow`];
     parts[0] += ` at byte ${number(this.offset)}`;
-    if (this.offset < this.cursor) parts.push(recorded ? "the text is refused there" : `the text is refused there, and a token is written in place of ${counted(this.cursor - this.offset, "byte")} between there and the cursor`);
+    if (this.offset < this.cursor) parts.push(recorded ? "the text is refused there" : `the text is refused there, and a chosen token replaces ${counted(this.cursor - this.offset, "byte")} between there and the cursor`);
     if (this.search.value) parts.push(`${number(found.found)} of them match`);
     parts.push(found.accepting ? "the text may end here" : "the text may not end here");
     if (found.left !== null && found.left !== undefined) parts.push(`at least ${number(found.left)} ${found.left === 1 ? "token" : "tokens"} to the end`);
@@ -118,7 +118,7 @@ export class NextPanel {
     }
   }
 
-  // White space behind one button: it may come almost anywhere, in many tokens.
+  // Folds white space under one button: it is allowed almost anywhere, in many tokens.
   fold(white, groups) {
     const count = white.reduce((sum, group) => sum + group.count, 0);
     const inside = h("div", { class: "groups", id: "white-space", hidden: !this.unfolded }, groups);
@@ -137,7 +137,7 @@ export class NextPanel {
     const names = (list, last) => list.map((one, j) => [!j ? "" : j < list.length - 1 || /^\d/.test(one.words || "") ? ", " : last, one.name ? h("code", {}, one.name) : one.words, one.place ? [" ", h("button", { type: "button", class: "place", onclick: () => this.place(one.place) }, one.place)] : ""]);
     const title = {
       end: ["end the text"],
-      late: ["not looked at in time: search for less"],
+      late: ["not grouped in time; a search narrows the list"],
       stay: ["stay inside or before ", names(group.then, " or ")],
       change: [group.ends.length ? [group.ends.length > 1 ? "end one of " : "end ", names(group.ends, ", "), " → "] : "", "then ", names(group.then, " or ")],
     }[group.kind];
@@ -154,9 +154,9 @@ export class NextPanel {
     const percent = token.p === null ? null : h("span", { class: "p" }, token.p < 0.0001 ? "<0.01 %" : `${(100 * token.p).toFixed(token.p < 0.01 ? 2 : 0)} %`);
     return h("button", {
       type: "button", class: "next-token", tabindex: "-1", disabled: text === null || Boolean(recorded),
-      title: recorded ? `token ${token.id}` : text === null ? (kind === "end" ? "the end of the text" : "only a part of a character: it cannot be written by itself") : `token ${token.id}`,
+      title: recorded ? `token ${token.id}` : text === null ? (kind === "end" ? "the end of the text" : "only a part of a character, which cannot be written by itself") : `token ${token.id}`,
       onclick: () => {
-        if (this.chosen) return; // a second click, before there are other tokens
+        if (this.chosen) return; // a second click, before the tokens are updated
         this.chosen = true;
         this.focusFirst = true;
         this.search.value = "";

@@ -1,5 +1,5 @@
-// Places in a JSON text: from a JSON pointer to where that member stands, without a tree of the whole.
-// The text is what a person typed, so it may be no JSON at all: then nothing is found.
+// Places in a JSON text: finds the member of a JSON pointer without parsing the whole text.
+// The text is typed by the user and may be invalid JSON: then nothing is found.
 
 function blank(text, i) {
   while (i < text.length && (text[i] === " " || text[i] === "\n" || text[i] === "\r" || text[i] === "\t")) i++;
@@ -66,7 +66,7 @@ function* members(text, i) {
   }
 }
 
-// {begin, end} of the member that a pointer names, or of the nearest one above it that is there.
+// {begin, end} of the member that a pointer names, or of its nearest existing ancestor.
 export function findPlace(text, pointer) {
   let value = blank(text, 0);
   let found = { begin: value, end: endOfValue(text, value) };
@@ -86,7 +86,7 @@ export function findPlace(text, pointer) {
   return found;
 }
 
-// Where each member begins, by pointer: for texts that are not large.
+// The begin of each member, by pointer; for small texts.
 export function allPlaces(text) {
   const out = new Map();
   const todo = [["", blank(text, 0)]];
@@ -107,7 +107,7 @@ function character(text, at) {
   return { begin: Math.max(0, end - 1), end };
 }
 
-// A place of a grammar: "line 3"; "3:1", a line and a column; "line 3 column 1" and "offset 5", one character; or "the pattern", which is all of it.
+// A place of a grammar: "line 3"; "3:1", a line and a column; "line 3 column 1" and "offset 5", one character; or "the pattern", which is the whole text.
 export function findLine(text, place) {
   if (place === "the pattern") return { begin: 0, end: text.length };
   const offset = /^offset (\d+)$/.exec(place);

@@ -1,13 +1,13 @@
-// What of the schema is enforced, narrowed or refused; choosing an entry lights up its place beside it.
+// The report of a schema: enforced, narrowed and ignored keywords; choosing an entry highlights its place in the source.
 
 import { ask } from "./api.js";
 import { h, number, replace } from "./dom.js";
 import { Rows } from "./rows.js";
 
 const STATUSES = ["enforced", "narrowed", "annotation", "widened"];
-const NAMES = { narrowed: "one form", widened: "ignored" }; // what only some values lose is no warning
+const NAMES = { narrowed: "one form", widened: "ignored" }; // "narrowed" would read as a warning
 const MEANS = {
-  enforced: "exactly what the keyword admits",
+  enforced: "exactly the values that the keyword allows",
   narrowed: "enforced, in one of several spellings or orders (narrowed)",
   annotation: "asserts nothing here",
   widened: "not enforced, because an option says so (widened)",
@@ -31,7 +31,7 @@ export class ReportPanel {
     });
     this.search = h("input", { type: "search", id: "report-search", placeholder: "search places and notes", "aria-label": "Search the report", oninput: () => this.filter() });
     this.summary = h("p", { role: "status", "aria-live": "polite", id: "report-summary" });
-    this.rows = new Rows((i) => this.line(i), { height: 46, label: "Report; arrows move, Enter lights up the place", className: "report-rows", role: "group" });
+    this.rows = new Rows((i) => this.line(i), { height: 46, label: "Report; arrows move, Enter highlights the place", className: "report-rows", role: "group" });
     this.rows.element.addEventListener("keydown", (event) => this.press(event));
     this.rows.element.addEventListener("click", (event) => {
       const line = event.target.closest("[data-row]");
@@ -54,7 +54,7 @@ export class ReportPanel {
     this.entries = [];
     this.filter();
     replace(this.summary, h("span", { class: "badge refused-badge" }, "refused"), ` ${message} `, places.map((one) => [h("button", { type: "button", class: "place", onclick: () => this.place(one) }, one || "the root"), " "]),
-      lenient && !document.getElementById("lenient").checked ? " With the option “lenient”, what cannot be enforced is ignored and listed here." : null);
+      lenient && !document.getElementById("lenient").checked ? " With the option “lenient”, keywords that cannot be enforced are ignored and listed here." : null);
   }
 
   async showAt() {
@@ -71,7 +71,7 @@ export class ReportPanel {
     if (key !== this.key) return;
     this.entries = found.entries;
     for (const one of this.filters) one.count.textContent = number(found.counts[one.name] || 0);
-    replace(this.summary, found.entries.length ? `${number(found.entries.length)} entries${found.left_off ? ", and more" : ""}` : "A grammar is enforced as it stands; reports are of JSON Schemas.");
+    replace(this.summary, found.entries.length ? `${number(found.entries.length)} entries${found.left_off ? ", and more" : ""}` : "A grammar is enforced as written; only JSON Schemas have reports.");
     this.selected = 0;
     this.filter();
     this.mark(found.entries);

@@ -1,9 +1,9 @@
-// A long list of lines of one height, of which only those in view are in the document.
+// A long list of lines of equal height; only the lines in view are in the document.
 
 import { h } from "./dom.js";
 
 export class Rows {
-  // draw(i) gives the element of line i.
+  // draw(i) returns the element of line i.
   constructor(draw, { height = 22, label, className = "", role = "region" }) {
     this.draw = draw;
     this.height = height;
@@ -44,7 +44,7 @@ export class Rows {
     this.paint(true);
   }
 
-  // Sideways, until an element of a line can be seen, its beginning at least.
+  // Scrolls sideways until an element of a line is visible, at least its beginning.
   across(element) {
     const view = this.element.getBoundingClientRect().left + this.element.clientLeft;
     const { left, right } = element.getBoundingClientRect();
@@ -53,7 +53,7 @@ export class Rows {
     else if (over > 0) this.element.scrollLeft += Math.min(over, left - view);
   }
 
-  // Where text begins in a line that draw() would give, and how wide one of its characters is: all are of one width.
+  // Returns the start of the text in a line of draw(), and the width of a character, which is the same for all.
   measured(line, text) {
     this.window.append(line);
     const all = line.getBoundingClientRect();

@@ -1,6 +1,6 @@
-// The schema or grammar, edited where it is shown: a field without a look of its own lies over lines that have line numbers,
-// lit places, errors and what the report says.
-// A field of a megabyte is slow under every key, so of a large source the field holds a part: what is around the cursor.
+// The schema or grammar, edited in place: a transparent field is above lines that show line numbers, highlights, errors and
+// marks of the report.
+// A field of a megabyte is slow at every key, so for a large source the field has only the part around the cursor.
 
 import { difference, visible } from "./bytes.js";
 import { h, number, replace } from "./dom.js";
@@ -9,25 +9,25 @@ import { Rows } from "./rows.js";
 import { begin } from "./timings.js";
 
 const WORST = [undefined, "enforced", "annotation", "narrowed", "widened"];
-const LARGE = 100000; // characters; beyond, only a part is edited at once
+const LARGE = 100000; // characters; of a larger source only a part is in the field
 const PART = 30000;
-const NARROWEST = 16; // characters of a line; what does not fit into the view goes on below
-const PLAIN = /^[\n\t\x20-\x7e]*$/; // characters of one width, drawn as they are: the field's text lies upon that of the lines
+const NARROWEST = 16; // characters of a line at least; longer lines are wrapped
+const PLAIN = /^[\n\t\x20-\x7e]*$/; // characters of equal width, drawn unchanged: the field's text covers that of the lines
 
 export class SourceView {
   constructor(host, { changed, compile }) {
     this.changed = changed;
-    this.text = this.head = this.tail = ""; // all of it, and what is before and after the part that the field holds
+    this.text = this.head = this.tail = ""; // the whole text, and the parts before and after the field's
     this.taken = null; // head and tail, before all of a part was selected and replaced
     this.lines = [];
     this.columns = 80;
     this.left = this.character = 0; // pixels before a line's text, and of a character
     this.lit = null;
     this.faults = []; // places that the compiler refuses
-    this.statuses = []; // [place, what the report says of it]
+    this.statuses = []; // [place, status in the report]
     this.rows = new Rows((i) => this.line(i), { height: 20, label: "Source", className: "source-rows" });
-    this.rows.element.removeAttribute("tabindex"); // the field is what has the focus
-    this.rows.window.setAttribute("aria-hidden", "true"); // the field says the same
+    this.rows.element.removeAttribute("tabindex"); // the field takes the focus
+    this.rows.window.setAttribute("aria-hidden", "true"); // the field has the same text
     new ResizeObserver(() => this.measure()).observe(this.rows.element);
     this.field = h("textarea", {
       id: "source-field", spellcheck: "false", autocapitalize: "off", autocomplete: "off", autocorrect: "off",
@@ -73,7 +73,7 @@ export class SourceView {
     replace(host, h("div", { class: "bar" }, h("h2", {}, "Source"), fresh, open, file, this.note), this.rows.element);
   }
 
-  // Another source.
+  // Replaces the source.
   set(text) {
     this.text = text.replace(/\r\n?/g, "\n"); // as a field has it
     this.lit = null;
@@ -84,7 +84,7 @@ export class SourceView {
     this.take(0);
   }
 
-  // The same source after an edit; what is said of places moves with them.
+  // Takes an edit of the source; highlights, errors and marks move with their places.
   edited(text) {
     const { head, tail } = difference(this.text, text);
     const end = this.text.length - tail;
@@ -103,7 +103,7 @@ export class SourceView {
     this.changed();
   }
 
-  // Into the field: everything, or of a large source some lines around a place; and the cursor at the place.
+  // Loads the field with the whole source, or some lines of a large one around a place, and puts the cursor there.
   take(at) {
     const { text, lines } = this;
     let [from, to] = [0, text.length];
@@ -121,7 +121,7 @@ export class SourceView {
     this.count();
   }
 
-  // Who selects all of a part means all of the source: what is about to replace it replaces what is around it, too.
+  // Selecting all of a part means all of the source: the next input replaces the text around the part, too.
   takeAll() {
     const { selectionStart, selectionEnd, value } = this.field;
     if (!(this.head || this.tail) || !value || selectionEnd - selectionStart < value.length) return;
@@ -129,7 +129,7 @@ export class SourceView {
     this.head = this.tail = "";
   }
 
-  // The part as it was: that has been undone.
+  // Restores the parts around the field's if its replacement has been undone.
   untakeAll() {
     if (!this.taken || this.field.value !== this.taken.part) return;
     this.head = this.taken.head;
@@ -137,7 +137,7 @@ export class SourceView {
     this.taken = null;
   }
 
-  // A key that goes beyond a part takes the next one.
+  // A key that leaves a part loads the next one.
   leave(event) {
     const { selectionStart, selectionEnd, value } = this.field;
     const before = ["ArrowUp", "ArrowLeft", "PageUp"].includes(event.key) && this.head && selectionEnd === 0;
@@ -147,7 +147,7 @@ export class SourceView {
     this.take(this.head.length + selectionEnd);
   }
 
-  // A press beside the field: the cursor goes there.
+  // Moves the cursor to a press outside the field.
   press(event) {
     event.preventDefault();
     const { left, top } = this.rows.sizer.getBoundingClientRect();
@@ -162,11 +162,11 @@ export class SourceView {
 
   count() {
     const { head, tail, field, text } = this;
-    const part = head || tail ? `, of which these ${number(field.value.length)} from line ${number(this.lineNumber(head.length))} on are edited` : "";
+    const part = head || tail ? `, of which these ${number(field.value.length)} from line ${number(this.lineNumber(head.length))} on can be edited` : "";
     replace(this.note, `${number(text.length)} characters${part}`);
   }
 
-  // Lines as wide as the view.
+  // Cuts the text into lines as wide as the view.
   layOut() {
     const { text } = this;
     this.lines = [];
@@ -182,7 +182,7 @@ export class SourceView {
     this.put();
   }
 
-  // The field over its lines.
+  // Places the field over its lines.
   put() {
     const { head, tail, text, rows, field } = this;
     const first = this.lineOf(head.length);
@@ -205,7 +205,7 @@ export class SourceView {
     if (first && first[0]) this.rows.element.scrollTop = this.lineOf(first[0]) * this.rows.height;
   }
 
-  // Beside each line the least that the report says of a keyword on it.
+  // Marks each line with the worst status of its keywords in the report.
   mark(entries) {
     this.statuses = [];
     if (this.text.length > 200000) return;
@@ -240,7 +240,7 @@ export class SourceView {
 
   lineNumber(at) {
     let i = this.lineOf(at);
-    while (!this.lines[i][2]) i--; // it goes on from there
+    while (!this.lines[i][2]) i--; // the line begins above
     return this.lines[i][2];
   }
 
@@ -268,7 +268,7 @@ export class SourceView {
     return kind === "json-schema" && /^(\/|$)/.test(place) ? findPlace(this.text, place) : findLine(this.text, place);
   }
 
-  // What is refused, at its places; without a message, nothing.
+  // Marks the places of an error; without a message, removes the marks.
   fault(message, places, kind) {
     this.faults = places.map((place) => this.find(place, kind)).filter((one) => one && one.begin < one.end).map(({ begin, end }) => ({ begin, end, message }));
     this.field.setAttribute("aria-invalid", String(Boolean(message)));
@@ -276,7 +276,7 @@ export class SourceView {
     this.rows.paint(true);
   }
 
-  // Light up a JSON pointer or a line; tells whether it was found.
+  // Highlights a JSON pointer or a line; returns whether it was found.
   light(place, kind) {
     const found = this.find(place, kind);
     if (!found) return false;

@@ -1,9 +1,9 @@
-// Panels under tabs, as the ARIA pattern has it: arrows go from tab to tab, Tab goes into the panel.
-// The open panel is in the address (#cost), and so a link can open it. Some panels are for readers who want them.
+// Panels under tabs, in the ARIA pattern: arrows go from tab to tab, Tab goes into the panel.
+// The open panel is in the address (#cost), so a link can open it. Advanced panels are hidden by default.
 
 const REMEMBERED = "wfsa-explorer-advanced";
 
-// What the browser remembers for this page, if it is allowed to.
+// The setting that the browser stores for this page, if storage is allowed.
 function stored(value) {
   try {
     if (value !== undefined) localStorage.setItem(REMEMBERED, value);
@@ -45,7 +45,7 @@ export class Tabs {
     this.all.push({ name, tab, panel, advanced });
   }
 
-  // Advanced panels are shown from now on, or are not.
+  // Shows or hides advanced panels from now on.
   advance(on) {
     stored(String(on));
     this.box.checked = on;
@@ -53,7 +53,7 @@ export class Tabs {
     if (this.all.some((one) => one.name === this.open && one.tab.hidden)) this.show(this.all[0].name);
   }
 
-  // The panel that the address names, or else another one.
+  // Opens the panel that the address names, else `otherwise`.
   follow(otherwise) {
     const name = location.hash.slice(1);
     this.show(this.all.some((one) => one.name === name) ? name : otherwise);

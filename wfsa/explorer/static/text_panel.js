@@ -1,4 +1,4 @@
-// The text, and below it its tokens, coloured by how much choice there was; the first refused byte, and why.
+// The text, and below it its tokens, coloured by the number of choices; the first refused byte, and why.
 
 import { ask } from "./api.js";
 import { byteOffset, byteSet, characterEnd, fromHex, shown, stringIndex, token as tokenText } from "./bytes.js";
@@ -9,18 +9,18 @@ import { begin, coloured } from "./timings.js";
 const STEPS = [[1, "the only token"], [10, "2–10"], [100, "11–100"], [1000, "101–1,000"], [10000, "1,001–10,000"], [Infinity, "more"]];
 
 const FRAME = 3; // pixels around a token: its border, and a margin to the next one
-const LONG = 500; // milliseconds after which the verdict says that it waits
+const LONG = 500; // milliseconds after which the verdict reports that it waits
 
 export function choice(count) {
   return STEPS.findIndex(([most]) => count <= most);
 }
 
-// A text as a field has it.
+// A text in the form of a field's value.
 function lines(text) {
   return text.includes("\r") ? text.replace(/\r\n?/g, "\n") : text;
 }
 
-// The place in a text of a place in its field.
+// The index in a text of an index in its field.
 function textIndex(text, index) {
   if (!text.includes("\r")) return index;
   let at = 0;
@@ -28,7 +28,7 @@ function textIndex(text, index) {
   return at;
 }
 
-// A text after its field has been edited: what is the same in the field stays as it was.
+// A text after an edit of its field: the unchanged parts keep their line ends.
 function typed(text, now) {
   if (!text.includes("\r")) return now;
   const old = lines(text);
@@ -51,7 +51,7 @@ export class TextPanel {
       id: "text-field", class: "code", rows: "5", spellcheck: "false", autocapitalize: "off", autocomplete: "off", autocorrect: "off",
       "aria-label": "Text",
     });
-    this.text = ""; // a field has line feeds only: where the text has returns, they are kept here
+    this.text = ""; // with returns, which the field's value does not have
     this.field.addEventListener("input", (event) => {
       this.text = typed(this.text, this.field.value);
       this.edited(this.text, begin("text", event));
@@ -69,10 +69,10 @@ export class TextPanel {
     this.verdict = h("div", { id: "verdict", role: "status", "aria-live": "polite" });
     this.cutBy = h("p", { class: "quiet", id: "cut-by" });
     const legend = h("ul", { class: "legend", "aria-label": "Colours: how many tokens were allowed" },
-      STEPS.map(([, name], i) => [h("li", {}, h("span", { class: `token c${i}` }, name)), i ? null : h("li", {}, h("span", { class: "token forced", title: "there are other tokens, but all of them begin or go on with the same bytes" }, "forced text"))]));
+      STEPS.map(([, name], i) => [h("li", {}, h("span", { class: `token c${i}` }, name)), i ? null : h("li", {}, h("span", { class: "token forced", title: "there are other tokens, but all of them write the same bytes" }, "forced text"))]));
     this.element = h("div", { class: "text-panel" }, this.field, this.verdict, h("h2", {}, "Tokens"), legend, this.rows.element, this.at, this.cutBy);
     this.starts = []; // of each row: token, or byte of the rest
-    this.width = 640; // of a line, and of a character
+    this.width = 640; // pixels of a line
     this.character = 8.5;
     this.widths = new Map(); // of tokens, by id
     this.pen = document.createElement("canvas").getContext("2d");
@@ -96,7 +96,7 @@ export class TextPanel {
     this.widths.clear(); // it may be another vocabulary
   }
 
-  // In pixels, with the frame.
+  // The width of a token in pixels, with the frame.
   tokenWidth(id, from, to) {
     let width = this.widths.get(id);
     if (width === undefined) {
@@ -107,7 +107,7 @@ export class TextPanel {
     return width;
   }
 
-  // Another text, and the cursor at a place of it.
+  // Replaces the text and places the cursor.
   put(text, at) {
     this.text = text;
     this.field.value = text;
@@ -165,7 +165,7 @@ export class TextPanel {
     const { ids, ends, counts } = this.follow;
     const i = this.tokenAt(this.cursor);
     if (!this.cursor || i >= ids.length) {
-      this.at.textContent = this.cursor ? "The cursor is behind what is taken." : "The cursor is at the beginning.";
+      this.at.textContent = this.cursor ? "The cursor is after the accepted text." : "The cursor is at the start.";
       return;
     }
     const text = shown(this.follow.bytes.subarray(i ? ends[i - 1] : 0, ends[i]));
@@ -177,7 +177,7 @@ export class TextPanel {
     return counts[i] === 1 ? "forced, the only one allowed" : `one of ${number(counts[i])} allowed${forced[i] ? ", its text is forced" : ""}`;
   }
 
-  // Where rows begin, from the row of token `first` on. A row is [token, byte]; behind the tokens there are plain runs.
+  // Computes the begins of rows, from the row of token `first` on. A row is [token, byte]; plain runs follow the tokens.
   layOut(first) {
     const { bytes, ends, ids } = this.follow;
     while (this.starts.length && (this.starts[this.starts.length - 1][0] >= first || this.starts[this.starts.length - 1][0] < 0)) this.starts.pop();
@@ -199,7 +199,7 @@ export class TextPanel {
         x = 0;
       }
     }
-    // Of what is not taken, the first run stands behind the last token.
+    // The first run of the text that is not accepted follows the last token.
     this.tail = null;
     const columns = Math.floor((this.width - FRAME) / this.character) - 1; // the refused byte has a frame as well
     while (at < bytes.length) {
@@ -243,7 +243,7 @@ export class TextPanel {
     return h("div", { class: "tokens" }, parts);
   }
 
-  // What is not taken, plain but for the refused byte.
+  // The text that is not accepted, plain except for the refused byte.
   rest(from, to) {
     const { refused, bytes } = this.follow;
     if (refused === null || refused < from || refused >= to) return [h("span", { class: "rest" }, shown(bytes.subarray(from, to)))];
@@ -256,7 +256,7 @@ export class TextPanel {
     ];
   }
 
-  // What the server has found: part.first is the first token that is new, or null at the end of an answer.
+  // Shows a part from the server: part.first is the first new token; `part` is null at the end of an answer.
   update(part) {
     if (part) {
       this.layOut(part.first);
@@ -266,12 +266,12 @@ export class TextPanel {
     if (!part && failure) {
       this.layOut(0);
       this.verdict.className = "bad";
-      replace(this.verdict, h("p", {}, `The text is not followed: ${failure.message}.`));
+      replace(this.verdict, h("p", {}, `The text could not be checked: ${failure.message}.`));
     }
     if (part && !this.follow.done && performance.now() - this.follow.since > LONG) {
       const { ends, wanted: text } = this.follow;
-      this.verdict.className = ""; // what it says is of an earlier text
-      replace(this.verdict, h("p", {}, `Followed up to byte ${number(ends[ends.length - 1] || 0)} of ${number(text.length)} …`));
+      this.verdict.className = ""; // the old verdict is of an earlier text
+      replace(this.verdict, h("p", {}, `Checked up to byte ${number(ends[ends.length - 1] || 0)} of ${number(text.length)} …`));
     }
     this.tell();
     if (part || !this.follow.settled) return;
@@ -282,11 +282,11 @@ export class TextPanel {
     }
     const left = end.left === null || end.left === undefined ? "" : ` At least ${number(end.left)} more ${end.left === 1 ? "token" : "tokens"} to the end.`;
     this.verdict.className = end.accepting ? "good" : "open";
-    replace(this.verdict, h("p", {}, end.accepting ? `Accepted: the text may end here (${number(wanted.length)} bytes).` : `${wanted.length ? `So far so good: all ${number(wanted.length)} bytes are taken, and the text is not complete.` : "There is no text yet."}${left}`));
+    replace(this.verdict, h("p", {}, end.accepting ? `Accepted: the text may end here (${number(wanted.length)} bytes).` : `${wanted.length ? `Valid so far: all ${number(wanted.length)} bytes are accepted, and the text is not complete.` : "There is no text yet."}${left}`));
   }
 
   uncompiled() {
-    if (this.follow.key) replace(this.cutBy, "The source is refused: the verdict and the tokens are those of what was compiled before it.");
+    if (this.follow.key) replace(this.cutBy, "The source is refused: the verdict and the tokens are those of the source compiled before it.");
   }
 
   async explain(refused) {
@@ -296,7 +296,7 @@ export class TextPanel {
     const before = `${from ? "…" : ""}${shown(bytes.subarray(from, refused))}`;
     const told = h("p", {}, `Refused at byte ${number(refused)}: `, h("code", {}, before), h("code", { class: "refused" }, tokenText(bytes.subarray(refused, refused + (byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1)))), " cannot follow.");
     this.verdict.className = "bad";
-    const reasons = h("div", { class: "reasons" }, h("p", { class: "quiet" }, "asking why …"));
+    const reasons = h("div", { class: "reasons" }, h("p", { class: "quiet" }, "looking for the reason …"));
     replace(this.verdict, told, reasons);
     let found;
     try {

@@ -1,5 +1,5 @@
-// From an input to what is painted, measured by the page itself: window.explorerTimings, newest last.
-// `echo` is until what was typed is on the screen, `colour` until its tokens are.
+// Times from an input to its painting, measured by the page itself: window.explorerTimings, newest last.
+// `echo` ends when the typed text is on the screen, `colour` when its tokens are.
 
 const MOST = 500;
 window.explorerTimings = [];
