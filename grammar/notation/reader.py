@@ -219,6 +219,8 @@ class Reader:
 
     def close(self, bracket: str, start: int) -> None:
         """Take the bracket that closes the group which begins at the offset `start`."""
+        if self.kinds[self.at] in ("NL", "END"):
+            self.fail(f"a group without its {bracket!r}", offset=start)
         self.take(bracket)
 
     def value(self, kind: str) -> Atom | None:

@@ -252,7 +252,7 @@ def test_refused_heads_and_training() -> None:
         with pytest.raises(DecodingError, match="targets"):
             train_nezha(model, head, [(torch.tensor([[1]]), targets)])
     for bad in (NezhaTraining(learning_rate=0), NezhaTraining(lm_weight=-1), NezhaTraining(n_steps=0)):
-        with pytest.raises(DecodingError, match="training needs"):
+        with pytest.raises(DecodingError, match="learning_rate must be positive, lm_weight at least 0"):
             train_nezha(model, head, [], bad)
 
 

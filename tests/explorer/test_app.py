@@ -226,7 +226,7 @@ def test_an_engine_is_measured_in_its_own_process() -> None:
     assert row["compile_ms"] > 0 and row["mask_us_max"] >= row["mask_us_p50"] > 0
     drawn = explorer.bench({**benched(explorer, ""), "engine": "wfsa"})
     assert drawn["accepted"] == drawn["texts"] == 3
-    with pytest.raises(WfsaError, match="engine: one of wfsa"):
+    with pytest.raises(WfsaError, match="engine must be one of wfsa"):
         explorer.bench({**benched(explorer, ""), "engine": "os"})
     with pytest.raises(WfsaError, match="compared on JSON Schemas"):
         explorer.bench({**benched(explorer, "", kind="regex", source="a"), "engine": "wfsa"})

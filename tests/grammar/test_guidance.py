@@ -255,7 +255,7 @@ def test_a_saved_constraint_matches_the_same() -> None:
     [
         ('start: "a" %', r"unexpected '%' at line 1 column 12"),
         ('start: "a\n', r"unexpected '\"' at line 1 column 8"),
-        ("start: (", r"expected '\)', found the end of the line at line 1 column 9"),
+        ("start: (", r"a group without its '\)' at line 1 column 8"),
         ("\nstart: ]", r"expected the end of the line, found '\]' at line 2 column 8"),
         ("start: %json {", r"no JSON behind %json: .* at line 1 column 15"),
         ('start: %json {"a": NaN}', "no JSON behind %json: NaN is no number"),

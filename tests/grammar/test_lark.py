@@ -319,7 +319,7 @@ def test_rules_against_lark(text: str) -> None:
         ('A: "a"', "start rule 'start' is not defined"),
         ('start: "a', "line 1 column 8"),
         ('start: "a"\nfoo "b"\n', "line 2 column 5"),
-        ("start: (a\n", "expected ')', found the end of the line at line 1 column 10: start: (a"),
+        ("start: (a\n", "a group without its ')' at line 1 column 8"),
         ("start a\n", "line 1 column 7"),
         ("start: a", "Rule 'a' used but not defined (in rule start)"),
         ("start: A", "'A' used but not defined (in rule start)"),
@@ -393,7 +393,7 @@ def test_errors_of_calls_and_files(tmp_path: Path) -> None:
     with pytest.raises(GrammarError, match="goes in a circle"):
         read("%import a.x\nstart: x", import_paths=[str(tmp_path)])
     (tmp_path / "bad.lark").write_text("x: (y\n")
-    with pytest.raises(GrammarError, match=r"in .*bad\.lark: expected '\)', found the end of the line at line 1"):
+    with pytest.raises(GrammarError, match=r"in .*bad\.lark: a group without its '\)' at line 1"):
         read("%import bad.x\nstart: x", import_paths=[str(tmp_path)])
     (tmp_path / "bytes.lark").write_bytes(b'x: "\xff"\n')
     with pytest.raises(GrammarError, match="cannot read the imported grammar"):
