@@ -45,7 +45,7 @@ def test_a_port_that_is_taken_costs_the_metrics_only(caplog: pytest.LogCaptureFi
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         first = metrics_of(taken.getsockname()[1])
-    assert "no metrics of this process" in caplog.text
+    assert "metrics of this process cannot be served" in caplog.text
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
