@@ -76,7 +76,7 @@ cdef extern from "regular/product.hpp" namespace "wfsa":
         cbool literal(const uint8_t*, size_t) except +
         cbool may_loop()
         void loop(uint8_t, uint8_t) except +
-        cbool end(Dfa&) except +
+        Dfa end() except +
 
 
 cdef extern from "regular/state_names.hpp" namespace "wfsa::StateNames" nogil:
@@ -315,6 +315,7 @@ cdef bint _chain(parts, int64_t limit, Dfa& out) except *:
     cdef Chain chain
     cdef int64_t n, length = 1
     for part in parts:
+        _turn()
         kind = type(part)
         if kind is Literal:
             n = PyBytes_GET_SIZE(part.data)
@@ -328,7 +329,10 @@ cdef bint _chain(parts, int64_t limit, Dfa& out) except *:
                 chain.loop(lo, hi)
         else:
             return False
-    return chain.end(out)
+    if length == 1:  # the empty word is kept apart
+        return False
+    out = chain.end()
+    return True
 
 
 cdef bint _concatenation(parts, int64_t limit, Dfa& out) except *:

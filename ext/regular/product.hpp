@@ -87,6 +87,13 @@ inline Dfa without_epsilon(const Dfa& d) {
 // A key between white space and its colon, or a string that is none of some names: in every state in which a part may
 // end, the next byte tells whether it goes on.  Then nothing has to be determinized; a third of the time of it.
 
+// Tidies the edges of one state; false: two of them have a byte in common.
+inline bool tidied(vector<Edge>& row) {
+    tidy(row);
+    for (size_t k = 1; k < row.size(); ++k) if (row[k].lo <= row[k - 1].hi) return false;
+    return true;
+}
+
 // False: somewhere the next byte does not tell, or there are more than `limit` states.
 inline bool concatenate(const vector<const Dfa*>& parts, int64_t limit, Dfa& out) {
     int64_t n = 0;
@@ -109,8 +116,7 @@ inline bool concatenate(const vector<const Dfa*>& parts, int64_t limit, Dfa& out
                 for (const Edge& e : parts[k]->row(0)) row.push_back({e.lo, e.hi, offset[k] + e.target, e.count});
                 ends = parts[k]->accept[0] != 0;
             }
-            tidy(row);
-            for (size_t k = 1; k < row.size(); ++k) if (row[k].lo <= row[k - 1].hi) return false;
+            if (!tidied(row)) return false;
             draft.add_row(row);
             draft.accept.push_back(ends);
         }
@@ -130,8 +136,7 @@ class Chain {
     bool literal(const uint8_t* p, size_t n) {
         for (size_t k = 0; k < n; ++k) {
             row_.push_back({p[k], p[k], out_.size() + 1});
-            tidy(row_);
-            for (size_t i = 1; i < row_.size(); ++i) if (row_[i].lo <= row_[i - 1].hi) return false;
+            if (!tidied(row_)) return false;
             out_.add_row(row_);
             out_.accept.push_back(0);
             row_.clear();
@@ -141,14 +146,12 @@ class Chain {
     // At most one loop a state; its ranges are disjoint.
     bool may_loop() const { return row_.empty(); }
     void loop(uint8_t lo, uint8_t hi) { row_.push_back({lo, hi, out_.size()}); }
-    // False: it has the empty word, which is kept apart.
-    bool end(Dfa& out) {
-        if (out_.accept.empty()) return false;
+    // The automaton; nothing can be added after it is taken.
+    Dfa end() {
         tidy(row_);
         out_.add_row(row_);
         out_.accept.push_back(1);
-        out = std::move(out_);
-        return true;
+        return std::move(out_);
     }
 
   private:
@@ -157,14 +160,9 @@ class Chain {
 };
 
 inline Dfa chain(const uint8_t* p, size_t n) {
-    Dfa out;
-    for (size_t k = 0; k < n; ++k) {
-        out.add_row({{p[k], p[k], int32_t(k) + 1}});
-        out.accept.push_back(0);
-    }
-    out.add_row({});
-    out.accept.push_back(1);
-    return out;
+    Chain chain;
+    chain.literal(p, n);
+    return chain.end();
 }
 
 }  // namespace wfsa
