@@ -108,7 +108,7 @@ class OnDevice:
 
 @pytest.mark.parametrize("kind", ["torch", "triton"])
 @given(st.data(), changed(), st.sampled_from(["ties", "holes"]))
-@settings(max_examples=25)
+@settings(max_examples=60)
 def test_torch_equals_the_host(kind: str, data: st.DataObject, made: tuple[Catalogue, Any], logits_kind: str) -> None:
     """A state on a device, as the compiled step; on a CPU. Triton has no kernels for two tries, and steps as torch."""
     on_device_equals_the_host(data, made, logits_kind, kind)
