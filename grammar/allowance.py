@@ -1,7 +1,7 @@
-"""What one compilation may use: seconds, and bytes by which the process grows.
+"""Limits of one compilation: seconds, and bytes by which the process may grow.
 
-An allowance belongs to the thread for as long as it lasts, so no stage has to hand it on: whatever loops for long asks
-:func:`check`, the C++ stages every 50 ms (ext/bindings/translate.hpp).
+An allowance belongs to the thread while it is open, so no stage passes it on.  Long loops call :func:`check`; the C++
+stages do so every 50 ms (ext/bindings/translate.hpp).
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import time
 from collections.abc import Callable
 from types import TracebackType
 
-_MEMORY_SECONDS = 0.01  # between two looks at the memory, each of some microseconds
+_MEMORY_SECONDS = 0.01  # between two measurements of memory, each of which takes some microseconds
 _POLL_SECONDS = 0.05
 _NEVER = float("inf")
 
 
-class Exhausted(Exception):  # no error of the input
-    """Time or memory is used up.
+class Exhausted(Exception):  # not an error of the input
+    """Raised when the time or memory of an allowance is used up.
 
-    Not a WfsaError: a reader that goes on without the part that met a limit must not go on here.
+    Not a WfsaError: a reader that catches those, to go on without the part that met a limit, must not catch this.
     """
 
 
@@ -32,12 +32,14 @@ _OF_THREAD = _OfThread()
 
 
 class Allowance:
-    """A context manager; inner ones end with the outer one.
+    """A context manager that limits time and memory.  Allowances nest: an inner one also ends with the outer one.
 
-    seconds: from `begin` (``time.perf_counter()``) on, or now; n_bytes: growth of the resident memory of the process,
-    whoever causes it, where the system tells (Linux).  None: no limit.  `late` is called once, by the first check that
-    is more than `late_seconds` after the beginning.  `poll` is called by checks, at most every 50 ms; it may raise
-    Exhausted.
+    seconds: counted from `begin` (``time.perf_counter()``), by default from now; None for no limit.
+    n_bytes: growth of the resident memory of the process, whichever thread causes it, where the system reports it
+    (Linux);
+    None for no limit.
+    late: called once, by the first check that is more than `late_seconds` after the beginning.
+    poll: called by checks, at most every 50 ms; it may raise Exhausted.
     """
 
     __slots__ = (
@@ -54,7 +56,7 @@ class Allowance:
         self._until = _NEVER if seconds is None else self._begin + seconds
         self.n_bytes = n_bytes
         self._before = _resident() if n_bytes is not None else 0
-        self._look_at = _NEVER if n_bytes is None else 0.0  # when to look at the memory
+        self._look_at = _NEVER if n_bytes is None else 0.0  # time of the next measurement of memory
         self._outer: Allowance | None = None
         self._late = late
         self._late_at = _NEVER if late is None else self._begin + late_seconds
@@ -72,7 +74,7 @@ class Allowance:
         _OF_THREAD.current = self._outer
 
     def check(self) -> None:
-        """Raises Exhausted, with what is used up: "2 s" or "64 MB"."""
+        """Raise Exhausted, with the limit that is used up ("2 s" or "64 MB"), if one is."""
         now = time.perf_counter()
         if self._late is not None and now > self._late_at:
             late, self._late, self._late_at = self._late, None, _NEVER
@@ -93,14 +95,14 @@ class Allowance:
 
 
 def check() -> None:
-    """Raises Exhausted where the thread's allowance is used up."""
+    """Raise Exhausted if the thread's allowance is used up."""
     current = _OF_THREAD.current
     if current is not None and time.perf_counter() >= current.due:
         current.check()
 
 
 def _resident() -> int:
-    """Bytes of the process that are in memory; 0 where the system does not tell."""
+    """Return the bytes of the process that are in memory; 0 where the system does not report them."""
     try:
         with open("/proc/self/statm", "rb") as f:
             return int(f.read().split()[1]) * os.sysconf("SC_PAGESIZE")

@@ -1,11 +1,11 @@
-"""The boundary of the front ends: whatever ends one of them is an error of wfsa.
+"""The boundary of the front ends: every exception that leaves one of them is an error of wfsa.
 
-A host catches :class:`wfsa.errors.WfsaError`.  Input is checked where it is read, and says there what is wrong; this
-boundary is for what no reader foresaw.  Such an exception is a defect of wfsa: it becomes the front end's error, which
-chains it, asks for a report, and names the schema location and the line of code where it happened.
+A host catches :class:`wfsa.errors.WfsaError`.  Input is checked where it is read, with a message for each fault; this
+boundary is for exceptions that no reader foresaw.  Such an exception is a defect of wfsa.  It becomes the front end's
+error, which chains the exception, asks for a report, and names the schema location and the line of code.
 
-What passes unchanged: errors of wfsa, warnings that a filter turned into errors, the end of an allowance, and what is
-no `Exception` (Ctrl-C).
+Some exceptions pass unchanged: errors of wfsa, warnings that a filter turned into errors, the end of an allowance, and
+everything that is not an `Exception` (Ctrl-C).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 class Boundary(ContextDecorator):
-    """A context manager, or a decorator, of a front end whose errors are of the type `kind`."""
+    """A context manager or decorator for a front end whose errors are of the type `kind`."""
 
     __slots__ = ("_kind",)
 
@@ -42,7 +42,7 @@ class Boundary(ContextDecorator):
 
 
 def own_error(error: Exception, kind: type[WfsaError]) -> WfsaError:
-    """The error of wfsa that stands for a foreign one; a LimitError where memory or Python's stack is used up."""
+    """Convert a foreign exception to an error of wfsa; a LimitError if memory or Python's stack is used up."""
     place = f"; at {_schema_location(error)}" if issubclass(kind, SchemaError) else ""
     if isinstance(error, RecursionError):
         return LimitError(f"the input nests deeper than Python's stack; flatten it{place}")
@@ -57,27 +57,28 @@ def own_error(error: Exception, kind: type[WfsaError]) -> WfsaError:
 def _text(error: Exception) -> str:
     try:
         text = " ".join(str(error).split())
-    except Exception:  # an object of the caller may be in it
+    except Exception:  # the exception may contain an object of the caller, whose __str__ fails
         return "no text"
     text = text.encode("utf-8", "backslashreplace").decode()
     return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"
 
 
 def _schema_location(error: Exception) -> str:
-    """The innermost variable `path` of the front end, which holds the location that was being read; else "$"."""
-    found = "$"
+    """Return the innermost variable `path` of the front end, which contains the location that was being read, or
+    "$"."""
+    location = "$"
     for frame, _ in traceback.walk_tb(error.__traceback__):
         path = frame.f_locals.get("path")
         if isinstance(path, str) and path.startswith("$"):
-            found = path
-    return found
+            location = path
+    return location
 
 
 def _code_location(error: Exception) -> str:
-    """The innermost line of this package, as "json_schema/read/keywords.py:97"."""
-    found = "wfsa"
+    """Return the innermost line of this package, as "json_schema/read/keywords.py:97"."""
+    location = "wfsa"
     for frame, line in traceback.walk_tb(error.__traceback__):
         file = os.path.abspath(frame.f_code.co_filename)
         if file.startswith(_PACKAGE + os.sep):
-            found = f"{os.path.relpath(file, _PACKAGE)}:{line}"
-    return found
+            location = f"{os.path.relpath(file, _PACKAGE)}:{line}"
+    return location

@@ -1,17 +1,17 @@
-"""Rules over expressions as IR rules.
+"""Writes rules over expressions as IR rules.
 
-Problem.  The IR knows sequences of symbols; expressions also have alternatives inside sequences, and repetitions.
+Problem.  The IR has sequences of symbols; expressions also have alternatives inside sequences, and repetitions.
 
 Method.  Both become helper nonterminals, and equal helpers are shared:
 
-    a | b      X -> a | b              inlined where there is nothing beside it
+    a | b      X -> a | b              inlined where it is a whole right-hand side
     x?         X -> ε | x              not multiplied out: n optionals make 2 n rules, not 2ⁿ
-    x* x+      L -> ε | L x            left-recursive, so that the turns of a loop leave nothing on the parser's stack
+    x* x+      L -> ε | L x            left-recursive, so that the turns of a loop leave no states on the parser's stack
     x{n}       the digits of n in base 4 over   P4 -> x x x x   P16 -> P4 P4 P4 P4   ...
     x{0,n}     U(n) -> U(p-1) | Pp U(p-1) | ... | Pp ... Pp U(n mod p)           p the greatest power of 4 up to n
 
-A counted repetition is unambiguous if x is, and has O(log² n) rules.  (A chain U(n) -> U(n-1) x has n rules, and as
-many unit reductions between two texts.)
+A counted repetition is unambiguous if x is, and has O(log² n) rules.  (A chain U(n) -> U(n-1) x would have n rules,
+and n unit reductions between two texts.)
 
 Invariant: the nonterminal of a rule derives exactly what the rule's expression denotes.
 Cost: linear in the expressions, times log² of the counts.
@@ -38,8 +38,8 @@ def emit_rules(
 ) -> Grammar:  # fmt: skip
     """Return the grammar of the rules in `table`.
 
-    `terminals` are the first terminals of the grammar, in this order; a `Ref` may name one of them, and so does
-    `ignore`.  Raises GrammarError for a grammar that cannot be embedded in another.
+    `terminals` are the first terminals of the grammar, in this order.  A `Ref` and `ignore` may name them.  Raises
+    GrammarError if an embedded grammar cannot be embedded.
     """
     return _Emitter(table, origins, GrammarBuilder(policy, ties), terminals or {}).run(start, ignore)
 
@@ -117,14 +117,14 @@ class _Emitter:
         return (self.helper(frozenset(alternatives), lambda _: alternatives),)
 
     def helper(self, key: Hashable, rules: Callable[[int], Iterable[Rhs]]) -> int:
-        """Return the nonterminal of this key; `rules` makes its right-hand sides, given itself."""
-        got = self.helpers.get(key)
-        if got is None:
+        """Return the nonterminal for `key`; on first use `rules` makes its right-hand sides from its symbol."""
+        symbol = self.helpers.get(key)
+        if symbol is None:
             name = f"{self.owner}~{len(self.out.nonterminals)}"
-            got = self.helpers[key] = self.out.nonterminal(name, self.origins.get(self.owner, ""))
-            for rhs in rules(got):
-                self.out.rule(got, rhs)
-        return got
+            symbol = self.helpers[key] = self.out.nonterminal(name, self.origins.get(self.owner, ""))
+            for rhs in rules(symbol):
+                self.out.rule(symbol, rhs)
+        return symbol
 
     # -- repetitions -------------------------------------------------------------------------------------------------
 
@@ -143,7 +143,7 @@ class _Emitter:
         return (self.helper(("from", low, frozenset(turns)), lambda x: [first, *((x, *turn) for turn in turns)]),)
 
     def exactly(self, x: Rhs, n: int) -> Rhs:
-        """`x` n times."""
+        """Return `x` repeated n times."""
         out: Rhs = ()
         i = 0
         while n:
@@ -154,11 +154,12 @@ class _Emitter:
         return out
 
     def power(self, x: Rhs, i: int) -> Rhs:
-        """`x` BASE**i times."""
+        """Return `x` repeated BASE**i times."""
         return x if i == 0 else (self.helper(("power", i, x), lambda _: [self.power(x, i - 1) * BASE]),)
 
     def up_to(self, x: Rhs, n: int) -> Rhs:
-        """`x` 0 to n times: fewer full blocks and any rest, or all full blocks and a smaller rest."""
+        """Return `x` repeated 0 to n times: fewer than all full blocks and any rest, or all full blocks and a
+        smaller rest."""
         if n == 0 or not x:
             return ()
         i = 0

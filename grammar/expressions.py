@@ -1,9 +1,9 @@
-"""Grammar rules as expressions: what character-level front ends write, before terminals are chosen.
+"""Grammar rules as expressions: the form in which character-level front ends write them, before terminals are chosen.
 
     Regular             a terminal, or part of one          Seq, Choice        concatenation, union
     Ref("name")         another rule                        Many(e, m, n)      m to n times (n None: no bound)
     Tokens              exact token ids (see the IR)
-    Lexeme(r, "INT")    a terminal that somebody has chosen, with its name and its way of matching
+    Lexeme(r, "INT")    a terminal that the author chose, with its name and its way of matching
     Inline(grammar)     all sentences of another grammar
 
 All nodes are immutable and hashable.  :mod:`wfsa.grammar.fold` folds them, :mod:`wfsa.grammar.emit` writes IR rules.
@@ -51,7 +51,7 @@ class Lexeme:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Inline:
-    """Compared by identity: a grammar is large.  `origin` stands in front of the places of its symbols."""
+    """Compared by identity, since a grammar is large.  `origin` prefixes the places of its symbols."""
 
     grammar: Grammar
     origin: str = ""
@@ -61,7 +61,7 @@ Expr = Regular | Tokens | Ref | Seq | Choice | Many | Lexeme | Inline
 
 
 def references(e: Expr) -> list[str]:
-    """The names in `e`, with repeats, left to right."""
+    """Return the names in `e`, with repeats, from left to right."""
     out: list[str] = []
     todo = [e]
     while todo:
@@ -76,7 +76,7 @@ def references(e: Expr) -> list[str]:
 
 
 def reachable(table: Mapping[str, Expr], start: str) -> list[str]:
-    """The names that `start` leads to, in order of first use; those that are not in `table` are among them."""
+    """Return the names that `start` leads to, in order of first use, including names that are not in `table`."""
     seen: dict[str, None] = {}
     todo = [start]
     while todo:
@@ -120,10 +120,10 @@ def nullable_rules(table: Mapping[str, Expr]) -> set[str]:
 
 
 class Weights:
-    """The estimated number of automaton states of a tree, remembered per node (by identity: trees are shared)."""
+    """Estimates the number of automaton states of a tree, cached per node (by identity: trees are shared)."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[Regular, int]] = {}
+        self._cache: dict[int, tuple[Regular, int]] = {}
 
     def __call__(self, tree: Regular) -> int:
         match tree:
@@ -131,21 +131,21 @@ class Weights:
                 return len(data)
             case Chars(ranges):
                 return 1 if ranges[-1][1] < 128 else 4
-        known = self._known.get(id(tree))
-        if known is not None:
-            return known[1]
+        cached = self._cache.get(id(tree))
+        if cached is not None:
+            return cached[1]
         match tree:
             case Cat(parts) | Alt(parts):
-                got = sum(map(self, parts))
+                weight = sum(map(self, parts))
             case Repeat(body, low, high):
-                got = self(body) * max(low, 1 if high is None else high)
+                weight = self(body) * max(low, 1 if high is None else high)
             case And(parts):
-                got = 1
+                weight = 1
                 for p in parts:
-                    got *= max(self(p), 1)
+                    weight *= max(self(p), 1)
             case Minus(left, right):
-                got = max(self(left), 1) * max(self(right), 1)
+                weight = max(self(left), 1) * max(self(right), 1)
             case _:
-                got = 1
-        self._known[id(tree)] = tree, got
-        return got
+                weight = 1
+        self._cache[id(tree)] = tree, weight
+        return weight

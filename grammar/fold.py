@@ -1,23 +1,23 @@
-"""The choice of terminals for front ends that speak characters: rules over expressions in, a Grammar out.
+"""Chooses the terminals for notations of characters: takes rules over expressions and returns a Grammar.
 
-Problem.  In GBNF, EBNF or a regex nobody says what a lexeme is.  Single characters as terminals give a parser that
-works on every byte; one terminal for everything regular gives automata without structure, as large as the product
-of what they contain.  What is wanted is in between: whatever is regular and small is a terminal, as long as
-possible; the parser keeps what recursion (or sheer size) leaves over.
+Problem.  In GBNF, EBNF or a regex nothing says what a lexeme is.  Single characters as terminals give a parser that
+works on every byte.  One terminal for everything regular gives automata without structure, as large as the product of
+their parts.  The aim is in between: whatever is regular and small is a terminal, as long as possible, and the parser
+keeps what is recursive or too large.
 
-Method, one small pass each:
+Method, in small passes:
 1. `fold_expression` folds bottom up: regular neighbours in a sequence become one tree, regular alternatives become
-   one, a counted regular becomes a `Repeat`; each only while the result stays within the budget (`Weights`).
+   one, a counted regular becomes a `Repeat`.  Each only while the result stays within the budget (`Weights`).
 2. Rules are visited callees first (depth first).  A rule that folded to a tree replaces its name.
 3. Direct recursion at one end is a loop: ``A -> b A | c`` is ``b* c`` and ``A -> A b | c`` is ``c b*``
-   (the least solution, so nothing changes, whether or not ``b`` derives the empty word).  So right recursion
-   leaves no stack behind, and a list of regular items folds.
-4. A rule with structure that is named once is put in its place, so that its edges glue to their neighbours.
-   3 and 4 can each enable the other, and folding; they run until nothing changes.
+      (the least solution, so nothing changes, whether or not ``b`` derives the empty word).  So right recursion
+      leaves no states on the stack, and a list of regular items folds.
+   4. A rule with structure that is referenced once is substituted there, so that its edges join their neighbours.
+      3 and 4 can each enable the other, and folding; they run until nothing changes.
 5. :mod:`wfsa.grammar.emit` writes what is left as rules.
 
-`Weights` estimates the states of a terminal: the bytes and characters in it, counted repeats multiplied.
-A tree that is too heavy to begin with is taken apart along its Cat/Alt/Repeat (`unfold`).
+`Weights` estimates the states of a terminal: its bytes and characters, with counted repeats multiplied.
+A tree that is too heavy is taken apart along its Cat, Alt and Repeat (`unfold`).
 
 Invariant: every pass keeps the language of every rule that it does not remove.  Cost: near linear in the grammar.
 Rejected: expanding optional parts (``a b? c`` as ``a c | a b c``), which glues more but doubles per optional part.
@@ -36,14 +36,14 @@ from .ir import Grammar
 from .regex.restrict import nullable
 from .regular import EPSILON, NOTHING, Alt, Cat, Literal, Regular, Repeat, alt, cat, repeat
 
-BUDGET = 1000  # the weight of a terminal
-MAX_DEPTH = 40  # of an expression that is put in the place of its name
+BUDGET = 1000  # the largest weight of a terminal
+MAX_DEPTH = 40  # of an expression that is substituted for its name
 
 
 def fold_rules(
     rules: Mapping[str, Expr], start: str, *, budget: int = BUDGET, origins: Mapping[str, str] | None = None
 ) -> Grammar:
-    """The grammar (policy "cfg") of `start`, with terminals chosen.  Every `Ref` must name a rule."""
+    """Return the grammar (policy "cfg") of `start`, with terminals chosen.  Every `Ref` must name a rule."""
     table: dict[str, Expr] = {}
     for name in reachable(rules, start):
         if name not in rules:
@@ -58,7 +58,7 @@ def fold_rules(
 
 
 def unfold(tree: Regular, budget: int) -> Expr:
-    """A tree that is too heavy as structure over its parts (And and Minus have none)."""
+    """Return a tree that is too heavy as an expression over its parts; And and Minus cannot be taken apart."""
     match tree:
         case Cat(parts):
             return Seq(parts)
@@ -72,7 +72,7 @@ def unfold(tree: Regular, budget: int) -> Expr:
 
 
 def fold_expression(e: Expr, known: Mapping[str, Regular], budget: int, weigh: Weights) -> Expr:
-    """`e` with regular parts folded as far as the budget allows; names in `known` stand for their trees."""
+    """Fold the regular parts of `e` as far as the budget allows; names in `known` are replaced by their trees."""
     check()
     match e:
         case Regular():
@@ -91,7 +91,7 @@ def fold_expression(e: Expr, known: Mapping[str, Regular], budget: int, weigh: W
 
 
 class _Unions:
-    """Regular alternatives, as many together as the budget allows."""
+    """Collects regular alternatives into unions, each as large as the budget allows."""
 
     __slots__ = ("_budget", "_groups", "_weigh", "_weight")
 
@@ -117,7 +117,7 @@ class _Unions:
 
 
 def _pack(e: Expr, budget: int, weigh: Weights) -> Expr:
-    """Flatten, glue and simplify the top of `e`, whose parts are packed already."""
+    """Flatten, join and simplify the top of `e`, whose parts are already folded."""
     match e:
         case Seq(parts):
             out: list[Expr] = []
@@ -136,7 +136,7 @@ def _pack(e: Expr, budget: int, weigh: Weights) -> Expr:
                 return EPSILON
             return out[0] if len(out) == 1 else Seq(tuple(out))
         case Choice(parts):
-            kept: dict[Expr, None] = {}
+            others: dict[Expr, None] = {}
             unions = _Unions(budget, weigh)
             for p in parts:
                 check()
@@ -144,11 +144,11 @@ def _pack(e: Expr, budget: int, weigh: Weights) -> Expr:
                     if isinstance(q, Regular):
                         unions.add(q)
                     else:
-                        kept[q] = None
+                        others[q] = None
             regular = unions.built()
-            if not kept:
+            if not others:
                 return regular[0] if len(regular) == 1 else Choice(tuple(regular)) if regular else NOTHING
-            choices = (*regular, *kept)
+            choices = (*regular, *others)
             return choices[0] if len(choices) == 1 else Choice(choices)
         case Many(body, low, high):
             if isinstance(body, Regular):
@@ -169,9 +169,10 @@ def _pack(e: Expr, budget: int, weigh: Weights) -> Expr:
 
 
 def _in_blocks(body: Regular, low: int, high: int | None, size: int) -> Expr:
-    """``body{low,high}`` as a few repeats of ``body{size}`` and a rest, each count in one way only.
+    """Return ``body{low,high}`` as a few repeats of ``body{size}`` and a rest; each count is derived in one way only.
 
-    Blocks keep a long counted text in long terminals: with `body` alone as the terminal the parser would see each turn.
+    Blocks make long terminals of a long counted text.  With `body` alone as the terminal, the parser would read
+    each turn.
     """
     block = repeat(body, size, size)
 
@@ -193,7 +194,7 @@ def _in_blocks(body: Regular, low: int, high: int | None, size: int) -> Expr:
 
 
 def callees_first(table: Mapping[str, Expr]) -> list[str]:
-    """The names of `table`, each after the names it refers to, as far as there are no cycles (depth first)."""
+    """Return the names of `table` depth first: each after the names that it refers to, except on cycles."""
     order: list[str] = []
     entered: set[str] = set()
     for root in table:
@@ -216,7 +217,7 @@ def callees_first(table: Mapping[str, Expr]) -> list[str]:
 
 
 def fold_table(table: dict[str, Expr], start: str, budget: int, weigh: Weights) -> None:
-    """Fold the rules in place until nothing changes; rules that are no longer needed are removed."""
+    """Fold the rules in place until nothing changes, and remove the rules that are no longer needed."""
     known: dict[str, Regular] = {}
     changed = True
     while changed:
@@ -234,7 +235,7 @@ def fold_table(table: dict[str, Expr], start: str, budget: int, weigh: Weights) 
                 changed = True
             table[name] = after
         once = {name for name, e in table.items() if name != start and isinstance(e, Ref) and e.name != name}
-        if not once:  # aliases first: what stands behind one may look as if it were named once
+        if not once:  # aliases first: the target of several aliases may seem to be referenced once
             counts: dict[str, int] = {}
             for e in table.values():
                 for callee in references(e):
@@ -251,7 +252,7 @@ def fold_table(table: dict[str, Expr], start: str, budget: int, weigh: Weights) 
 
 
 def _inline(table: dict[str, Expr], once: set[str]) -> bool:
-    """Put the rules in `once` in the places where they are named; one step, cycles and deep rules are left alone."""
+    """Substitute the rules in `once` where they are referenced, in one step; cycles and deep rules stay."""
     done = False
     depths: dict[str, int] = {}
     for name in callees_first(table):
@@ -291,7 +292,7 @@ def _substitute(e: Expr, values: Mapping[str, Expr]) -> Expr:
 
 
 def _tail_loop(name: str, e: Expr) -> Expr:
-    """``A = b A | c`` as ``b* c``, ``A = A b | c`` as ``c b*``, else `e`."""
+    """Return ``A = b A | c`` as ``b* c``, ``A = A b | c`` as ``c b*``, and anything else unchanged."""
     for right in (True, False):
         split = _split(name, e, right)
         if split is not None:
@@ -303,7 +304,8 @@ def _tail_loop(name: str, e: Expr) -> Expr:
 
 
 def _split(name: str, e: Expr, right: bool) -> tuple[list[Expr], list[Expr]] | None:
-    """(bs, cs) with ``e = bs A | cs`` (mirrored if not `right`) and no A in them; None if there is no such split."""
+    """Return (bs, cs) with ``e = bs A | cs`` (mirrored if not `right`) and no A in them; None if no such split
+    exists."""
     if name not in references(e):
         return [], [e]
     match e:

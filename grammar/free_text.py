@@ -1,16 +1,17 @@
-"""Text that is free until one of some strings occurs in it, as terminals.
+"""Terminals for text that is free until one of some strings occurs in it.
 
-Problem.  "Anything, until a trigger": the words in which no trigger occurs, and for each trigger the words that end
-with it where it is the first to occur.  A terminal for the text and one for the trigger would not do: in ``aaa`` the
-trigger ``aa`` occurs first at its start, and the two terminals could be cut later.
+Problem.  "Anything until a trigger" needs the texts in which no trigger occurs, and for each trigger the texts that end
+with its first occurrence, before which no other trigger occurs.  One terminal for the text and one for the trigger is
+not enough: in ``aaa`` the trigger ``aa`` first occurs at the start, and the two terminals could be cut later.
 
-Method.  The automaton of Aho and Corasick (1975) over the bytes of all strings, whose states are the prefixes of the
-strings; following its failure links it becomes deterministic.  A state where a string ends has no way on.  The text
-until trigger t accepts where t ends, free text accepts everywhere else.  Both are intersected with well-formed UTF-8.
-Where several strings end at one place, all of them have occurred: each of their terminals accepts.
+Method.  The automaton of Aho and Corasick (1975) over the bytes of all strings: its states are the prefixes of the
+strings, and following the failure links makes it deterministic.  A state where a string ends has no outgoing edges.
+The text until trigger t accepts where t ends; free text accepts in every state where no string ends.  Both are
+intersected with well-formed UTF-8.  Where several strings end at one place, all of them have occurred, and the terminal
+of each accepts.
 
-Cost: the states are the bytes of the strings; each has an edge for every byte that continues some string, and ranges
-between.
+Cost: at most one state per byte of the strings, each with an edge for every byte that continues some string, and the
+ranges between these bytes.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from .regular import ANY_CHAR, ANY_TEXT, NOTHING, Regular, Table, both, repeat
 
 @lru_cache(maxsize=256)
 def free_text(barred: frozenset[bytes], max_chars: int | None = None) -> Regular:
-    """Text in which none of `barred` occurs, of at most `max_chars` characters."""
+    """Return the texts of at most `max_chars` characters in which none of `barred` occurs."""
     text = ANY_TEXT if max_chars is None else repeat(ANY_CHAR, 0, max_chars)
     if not barred:
         return text
@@ -35,9 +36,9 @@ def free_text(barred: frozenset[bytes], max_chars: int | None = None) -> Regular
 
 @lru_cache(maxsize=1024)
 def text_until(word: bytes, barred: frozenset[bytes], max_chars: int | None = None) -> Regular:
-    """Text that ends with `word`, and none of `barred` or `word` itself has occurred before that.
+    """Return the texts that end with `word` and in which neither `word` nor any of `barred` occurs earlier.
 
-    At most `max_chars` characters stand in front of it.
+    At most `max_chars` characters precede `word`.
     """
     text = ANY_TEXT if max_chars is None else repeat(ANY_CHAR, 0, max_chars + len(word.decode("utf-8", "replace")))
     return both(text, _table(barred | {word}, frozenset((word,))))
@@ -50,7 +51,9 @@ def without(words: frozenset[bytes]) -> Regular:
 
 
 def _table(words: Iterable[bytes], ending: frozenset[bytes]) -> Table:
-    """Texts that end with the first of `words` to occur, which is one of `ending`; or if that is empty, without any."""
+    """Return the texts that end with the first occurrence of one of `words`, which is in `ending`.
+
+    If `ending` is empty: the texts in which none of `words` occurs."""
     children: list[dict[int, int]] = [{}]
     ends: list[set[bytes]] = [set()]
     for word in sorted(words):
@@ -63,7 +66,7 @@ def _table(words: Iterable[bytes], ending: frozenset[bytes]) -> Table:
             at = children[at][byte]
         ends[at].add(word)
     failure, order = [0] * len(children), deque(children[0].values())
-    go: list[dict[int, int]] = [dict(children[0])] + [{} for _ in children[1:]]  # where each byte leads, if not to 0
+    go: list[dict[int, int]] = [dict(children[0])] + [{} for _ in children[1:]]  # targets by byte; others lead to 0
     while order:
         state = order.popleft()
         link = failure[state]
@@ -75,15 +78,16 @@ def _table(words: Iterable[bytes], ending: frozenset[bytes]) -> Table:
     rows: list[tuple[tuple[int, int, int], ...]] = []
     accept: list[bool] = []
     for state in range(len(children)):
-        over = bool(ends[state])  # something has occurred, and nothing goes on
-        accept.append(not ending.isdisjoint(ends[state]) if over or ending else True)
+        is_final = bool(ends[state])  # a string has occurred, so no edge leaves the state
+        accept.append(not ending.isdisjoint(ends[state]) if is_final or ending else True)
         barred = {t for t in go[state].values() if ends[t] and ends[t].isdisjoint(ending)}
-        rows.append(() if over else _ranges(go[state], barred))
+        rows.append(() if is_final else _ranges(go[state], barred))
     return Table(tuple(rows), tuple(accept))
 
 
 def _ranges(targets: dict[int, int], barred: set[int]) -> tuple[tuple[int, int, int], ...]:
-    """The edges of a state: the bytes that continue a string, and the ranges between, which lead to the start."""
+    """Return the edges of a state: the bytes that continue a string, and the ranges between them, which lead to
+    state 0."""
     out: list[tuple[int, int, int]] = []
     at = 0
     for byte in sorted(targets):

@@ -1,14 +1,15 @@
-"""A grammar inside another one.
+"""Embeds the rules of one grammar in another.
 
-Problem.  A grammar of the policy "cfg" (a JSON Schema's) counts every way of cutting the text into terminals; the
-grammar around it may do the same, or take the longest terminal.  What holds for a whole text (a bound on white space,
-items that must differ) cannot be part of one: it reads the text from its first byte.
+Problem.  A grammar of policy "cfg" (that of a JSON Schema) counts every way of cutting the text into terminals.  The
+outer grammar may do the same, or take the longest terminal.  Conditions on a whole text (a bound on white space, items
+that must differ) read the text from its first byte, so they cannot hold for a part of it.
 
-Method.  Its rules are copied.  In a grammar of the longest match its terminals end wherever they match (`Match` "any"),
-so that inside it every cut still counts, and none of them takes text from the grammar around, or gives way to it; and
-what only "cfg" knows is spelled out (a counted terminal is a repetition) or refused (members in any order).
+Method.  The rules are copied.  In an outer grammar of policy "longest" the copied terminals end wherever they match
+(`Match` "any"): inside the copy every cut still counts, and its terminals neither compete with those of the outer
+grammar nor give way to them.  What only "cfg" has is spelled out (a counted terminal becomes a repetition) or refused
+(members in any order).
 
-Invariant: the symbol derives exactly the sentences of the grammar.
+Invariant: the new symbol derives exactly the sentences of the embedded grammar.
 """
 
 from __future__ import annotations
@@ -24,27 +25,30 @@ from .regular import And, Cat, Regular, Repeat, Unit, both, cat, repeat
 
 
 def inlined(grammar: Grammar, out: GrammarBuilder, origin: str = "") -> int:
-    """The symbol in `out` that derives the sentences of `grammar`; `origin` stands in front of its symbols' places.
+    """Copy `grammar` into `out` and return the symbol that derives its sentences; `origin` prefixes the places of
+    symbols.
 
-    Raises GrammarError where the grammar needs what only a grammar by itself has.
+    Raises GrammarError if the grammar has a part that cannot be embedded.
     """
-    alike = out.policy == "cfg"
+    keeps_policy = out.policy == "cfg"
     if grammar.policy != "cfg":
-        raise GrammarError("terminals that take the longest match cannot be part of another grammar; write it in EBNF")
-    for what, there in (
+        raise GrammarError("a grammar of longest matches cannot be embedded in another; write it in EBNF")
+    for what, is_present in (
         ("items that must differ (uniqueItems)", grammar.distinct),
-        ("members in any order", grammar.unordered and not alike),
+        ("members in any order", grammar.unordered and not keeps_policy),
         ("a bound on white space", grammar.white_space),
         ("ignored terminals", grammar.ignore),
     ):
-        if there:
-            raise GrammarError(f"a grammar with {what} cannot stand inside another: drop that, or compile it alone")
+        if is_present:
+            raise GrammarError(
+                f"a grammar with {what} cannot be embedded in another; remove that, or compile it on its own"
+            )
     terminals = []
     apart = _keys_apart(grammar)
     for i, t in enumerate(grammar.terminals):
         check()
         place = origin + t.origin.removeprefix("$") if origin else t.origin
-        if alike:
+        if keeps_policy:
             terminals.append(out.terminal(t.pattern, t.name, t.priority, place, units=t.units, apart=apart.get(i, 0)))
         else:
             pattern = t.pattern if isinstance(t.pattern, Tokens) else uncounted(t)
@@ -60,7 +64,7 @@ def inlined(grammar: Grammar, out: GrammarBuilder, origin: str = "") -> int:
 
 
 def _keys_apart(grammar: Grammar) -> dict[int, int]:
-    """Terminals that are keys of a member that can be one of several pairs, with the number of the pair."""
+    """Map each terminal that is a key of a second or later pair of one member to the number of that pair."""
     numbers = {pair: i for u in grammar.unordered for pairs in u.members for i, pair in enumerate(pairs)}
     return {rhs[0]: numbers[lhs] for lhs, rhs in grammar.rules if numbers.get(lhs)} if numbers else {}
 
@@ -73,7 +77,7 @@ def _moved(u: Unordered, n: int) -> Unordered:
 
 
 def empty_symbols(grammar: Grammar) -> set[int]:
-    """The symbols that may derive the empty word."""
+    """Return the symbols that may derive the empty word."""
     empty = {i for i, t in enumerate(grammar.terminals) if isinstance(t.pattern, Regular) and nullable(t.pattern)}
     grows = True
     while grows:
@@ -85,7 +89,7 @@ def empty_symbols(grammar: Grammar) -> set[int]:
 
 
 def uncounted(t: Terminal) -> Regular:
-    """The words of a terminal of bytes, with its bounds as a repetition."""
+    """Return the language of a terminal of bytes, with the bounds on its units written as a repetition."""
     assert isinstance(t.pattern, Regular)
     if t.units is None:
         return t.pattern

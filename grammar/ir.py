@@ -1,4 +1,4 @@
-"""The grammar IR: what every front end ends in and the compiler starts from.
+"""The grammar IR: the output of every front end and the input of the compiler.
 
 A grammar is rules over symbols, a start symbol, and a lexing policy (``docs/glossary.md``).
 Symbols are ints, so that large schemas stay cheap to lower:
@@ -8,42 +8,43 @@ Symbols are ints, so that large schemas stay cheap to lower:
 
 A terminal is a regular language of bytes, or a set of exact token ids (`Tokens`), which matches one of
 those tokens whole and never their bytes.  Terminals and nonterminals may derive the empty word; the compiler's
-normalisation takes care of it.  ``policy`` is
+normalisation removes such rules.  ``policy`` is
 
     "cfg"      every way of cutting the bytes into terminals counts;
     "longest"  contextual longest match; at equal length the higher priority wins, then the lower term_id, or
                (``ties="all"``) all of the highest priority do.
 
-Under "longest" a terminal says how it ends (`Match`):
+Under "longest", `Match` says where a terminal ends:
 
-    "longest"   where no terminal that the parser could take matches longer
-    "shortest"  as soon as it matches; the others that the parser could take there are given up.  No word of it may
-                begin another (:mod:`wfsa.grammar.regex.shortest`)
-    "any"       wherever it matches, as under "cfg": it competes with no other terminal
+       "longest"   where no terminal that the parser could take matches longer
+        "shortest"  as soon as it matches; the other terminals that the parser could take there are dropped.  No
+        word of it
+                    may begin another one (:mod:`wfsa.grammar.regex.shortest`)
+        "any"       wherever it matches, as under "cfg"; it competes with no other terminal
 
-A counted terminal (``units``, only under "cfg") keeps the words of its pattern that have so many units.  The pattern
-is ``Cat((a, Repeat(Unit(b), 0, None), c))``, where b and c begin with different bytes, and no word of b begins
-another; or, with one bound only, an intersection of that, as its first part, and other languages.  It costs what the
-pattern costs, where a repetition up to 8,192 costs 8,192 times as much.
+A counted terminal (``units``, only under "cfg") has those words of its pattern whose number of units is in a range.
+The pattern is ``Cat((a, Repeat(Unit(b), 0, None), c))``, where b and c begin with different bytes, and no word of b
+begins another.  With one bound only, it may also be an intersection of that, as its first part, with other languages.
+A counted terminal costs as much as the pattern without a count; a repetition up to 8,192 costs 8,192 times as much.
 
-An unordered list (`Unordered`, only under "cfg") restricts rules that are there:
+An unordered list (`Unordered`, only under "cfg") restricts rules that the grammar has:
 
     body -> m rest    for every member and every other m        rest -> separator body | close
 
-Each m is a pair: a nonterminal with one rule ``key value`` that occurs nowhere else, whose key is that of no other pair
-of the list.  A member is one of several pairs (with keys that differ as terminals only); a pair of no member is an
-other.  The list derives what these rules derive with every member at most once, all required ones there, of every group
-of pairs at least one, and `least` to `most` members and others in all.  Spelled out that takes a nonterminal for every
-set.  An `ordered` one has its members in the order in which they are listed, and others behind all of them.
+Each m is a pair: a nonterminal with one rule ``key value`` that occurs nowhere else, and whose key no other pair of the
+list has.  A member is one of several pairs, whose keys differ as terminals only.  A pair of no member is an *other*.
+The list derives what these rules derive, with every member at most once, all required ones, at least one pair of every
+group, and `least` to `most` members and others in all.  Written as rules, that would take a nonterminal for every set.
+An `ordered` list has its members in the order in which they are listed, and others after all of them.
 
-A distinct nonterminal (only under "cfg", in grammars of JSON) ends with an item of a JSON array.  Of its derivations
-those do not count whose last item equals, as a JSON value, an earlier item of that array, or, by its mark (`Marks`),
-those whose last item equals none.
+A distinct nonterminal (only under "cfg", in grammars of JSON) ends with an item of a JSON array.  By its mark
+(`Marks`), a derivation counts only if its last item differs, as a JSON value, from all earlier items of that array, or
+only if it equals one of them.
 
 ``white_space`` (only in grammars of JSON that take any white space between lexemes) bounds runs of it: outside strings,
 a run has at most ``base + per_level * d`` bytes where d brackets are open.
 
-``ignore`` (only under "longest") lists terminals that may stand between, before and after any two terminals.
+``ignore`` (only under "longest") lists terminals that may occur before and after any terminal.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ from wfsa.errors import GrammarError
 
 from .regular import And, Cat, Regular, Repeat, Unit, has_units
 
-MAX_UNITS = (1 << 31) - 1  # what is counted is less: units of a terminal, members of an unordered list
+MAX_UNITS = (1 << 31) - 1  # counts of units of a terminal, or of members of an unordered list, are less
 MAX_GROUPS = 64  # of an unordered list
 Policy = OneOf["cfg", "longest"]
 Ties = OneOf["first", "all"]
@@ -69,10 +70,10 @@ Units = tuple[int, int | None]
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """A token-level terminal: exactly one token out of `ids` (sorted), or the special token called `name`.
+    """A token-level terminal: exactly one token of `ids` (sorted), or the special token called `name`.
 
     `name` (for example ``<|tool|>``) is resolved against the vocabulary at compile time; then `ids` is empty.
-    `others`: every token but `ids` and the end tokens of the vocabulary.
+    `others`: every token except `ids` and the end tokens of the vocabulary.
     """
 
     ids: tuple[int, ...] = ()
@@ -82,7 +83,7 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class RuleAttributes:
-    """What a rule asks of the program that samples; it changes nothing of the language."""
+    """Settings that a rule has for the program that samples; they do not change the language."""
 
     rule: str
     capture: str | None = None  # a name for the text of the rule
@@ -96,29 +97,29 @@ class Terminal:
     name: str
     pattern: Regular | Tokens
     priority: int = 0
-    origin: str = ""  # where it comes from, for messages: "line 12", "$.properties.age"
-    units: tuple[int, int | None] | None = None  # counted: how many `Unit`s of the pattern a word has, None = no bound
+    origin: str = ""  # place in the source, for messages: "line 12", "$.properties.age"
+    units: tuple[int, int | None] | None = None  # counted: bounds on the `Unit`s in a word; None: no bound
     match: Match = "longest"
 
 
 class Marks(IntEnum):
-    """What a nonterminal asks of the item of a JSON array that it ends with."""
+    """Condition on the item of a JSON array with which a nonterminal ends."""
 
-    DIFFERS = 1  # from all earlier ones
-    MAY_RUN_OUT = 2  # the same, and there may be places for items with finitely many values
-    REPEATS = 3  # one of the earlier ones; who does without this nonterminal can go on, too
+    DIFFERS = 1  # the item differs from all earlier ones
+    MAY_RUN_OUT = 2  # like DIFFERS, and some places in the array may have finitely many values
+    REPEATS = 3  # the item equals an earlier one; a parse can always go on without this nonterminal
 
 
 @dataclass(frozen=True, slots=True)
 class Unordered:
     body: int  # nonterminal numbers
     rest: int
-    members: tuple[tuple[int, ...], ...]  # the pairs that each can be
+    members: tuple[tuple[int, ...], ...]  # the pairs of each member
     required: tuple[bool, ...]  # by member
     least: int = 0
     most: int | None = None
-    groups: tuple[tuple[int, ...], ...] = ()  # of pairs, at most MAX_GROUPS
-    ordered: bool = False  # members as they are listed, then others
+    groups: tuple[tuple[int, ...], ...] = ()  # sets of pairs, at most MAX_GROUPS of them
+    ordered: bool = False  # members in the order of the list, then others
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,7 @@ class Grammar:
     attributes: tuple[RuleAttributes, ...] = ()
 
     def check_invariants(self) -> None:
-        """Raise GrammarError unless every symbol is defined and every number in range."""
+        """Raise GrammarError unless every symbol is defined and every number is in range."""
         n_terms, n_nonterms = len(self.terminals), len(self.nonterminals)
         if not 0 <= self.start < n_nonterms:
             raise GrammarError(f"start symbol {self.start} is not one of the {n_nonterms} nonterminals")
@@ -161,7 +162,10 @@ class Grammar:
         if self.distinct and self.policy != "cfg":
             raise GrammarError("a distinct nonterminal needs the 'cfg' policy")
         if self.white_space is not None and (self.policy != "cfg" or min(self.white_space) < 0):
-            raise GrammarError(f"a bound on white space of {self.white_space} under the policy {self.policy!r}")
+            raise GrammarError(
+                f"white_space must be two numbers from 0 on under the policy 'cfg', got {self.white_space} under "
+                f"{self.policy!r}"
+            )
         if self.unordered:
             _check_unordered(self)
         for t in self.ignore:
@@ -171,7 +175,7 @@ class Grammar:
                 name = self.terminals[t].name
                 raise GrammarError(f"token-level terminal {name!r} cannot be ignored; put it into the rules")
             if self.terminals[t].match != "longest":
-                raise GrammarError(f"ignored terminal {self.terminals[t].name!r} has to match as long as it can")
+                raise GrammarError(f"ignored terminal {self.terminals[t].name!r} must match as long as it can")
 
 
 def _check_counted(terminal: Terminal, policy: Policy) -> None:
@@ -183,7 +187,7 @@ def _check_counted(terminal: Terminal, policy: Policy) -> None:
         raise GrammarError(f"counted terminal {terminal.name!r} needs the 'cfg' policy")
     if isinstance(pattern, And):
         if has_units(And(pattern.parts[1:])) or (least and most is not None):
-            raise GrammarError(f"counted terminal {terminal.name!r} has two bounds beside another condition")
+            raise GrammarError(f"counted terminal {terminal.name!r} has two bounds and a further condition; keep one")
         pattern = pattern.parts[0]
     loops = [p for p in pattern.parts if has_units(p)] if isinstance(pattern, Cat) else []
     match loops:
@@ -192,11 +196,13 @@ def _check_counted(terminal: Terminal, policy: Policy) -> None:
         case _:
             raise GrammarError(f"counted terminal {terminal.name!r} is not of the form a (Unit b)* c")
     if least < 0 or (most is not None and not least <= most < MAX_UNITS) or least >= MAX_UNITS:
-        raise GrammarError(f"counted terminal {terminal.name!r} asks for {least} to {most} units")
+        raise GrammarError(
+            f"counted terminal {terminal.name!r}: bounds must be in order and below {MAX_UNITS}, got {least} to {most}"
+        )
 
 
 def _check_unordered(grammar: Grammar) -> None:
-    """Raise GrammarError unless the unordered lists are of the form above."""
+    """Raise GrammarError unless the unordered lists have the form that the module describes."""
     if grammar.policy != "cfg":
         raise GrammarError("an unordered list needs the 'cfg' policy")
     rules: dict[int, list[tuple[int, ...]]] = {}
@@ -220,19 +226,19 @@ def _check_unordered(grammar: Grammar) -> None:
             case [(close,), (separator, body)] if body == ~u.body and min(close, separator) >= 0:
                 pass
             case _:
-                raise GrammarError(f"unordered list {name!r} does not go on with 'separator body' or 'close'")
+                raise GrammarError(f"unordered list {name!r} does not continue with 'separator body' or 'close'")
         n = sum(map(len, u.members))
         if len(members) != n or len(u.required) != len(u.members) or len(rules[u.body]) != n + others:
             raise GrammarError(f"unordered list {name!r} names members that it does not have")
         if len(u.groups) > MAX_GROUPS or any(not g or not pairs.issuperset(g) for g in u.groups):
             raise GrammarError(f"unordered list {name!r} has too many groups, or one that is empty")
         if not 0 <= u.least < MAX_UNITS or (u.most is not None and not 1 <= u.most < MAX_UNITS):
-            raise GrammarError(f"unordered list {name!r} has bounds that nothing fits")
+            raise GrammarError(f"unordered list {name!r} has bounds that no list can meet")
 
 
 @dataclass(slots=True)
 class GrammarBuilder:
-    """Collects symbols and rules; terminals of equal pattern, priority, way of matching and units become one."""
+    """Collects symbols and rules.  Terminals with equal pattern, priority, match and units are one terminal."""
 
     policy: Policy = "cfg"
     ties: Ties = "first"
@@ -242,27 +248,28 @@ class GrammarBuilder:
     rules: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
     unordered: list[Unordered] = field(default_factory=list)
     _term_ids: dict[tuple[Regular | Tokens, int, Match, Units | None, int], int] = field(default_factory=dict)
-    # The same by identity: front ends share trees, and hashing one is most of a look-up.
-    _same: dict[tuple[int, int, Match, Units | None, int], int] = field(default_factory=dict)
+    # A cache by identity: front ends share trees, and hashing a tree takes most of the time of a look-up.
+    _by_identity: dict[tuple[int, int, Match, Units | None, int], int] = field(default_factory=dict)
 
     def terminal(
         self, pattern: Regular | Tokens, name: str = "", priority: int = 0, origin: str = "", match: Match = "longest",
         units: Units | None = None, apart: int = 0,
     ) -> int:  # fmt: skip
-        """The symbol of a terminal with this pattern, made on first use; those that differ in `apart` are not one."""
-        same = (id(pattern), priority, match, units, apart)
-        got = self._same.get(same)
-        if got is not None and self.terminals[got].pattern is pattern:
-            return got
+        """Return the symbol of a terminal with this pattern, made on first use; different values of `apart`
+        keep it separate."""
+        identity_key = (id(pattern), priority, match, units, apart)
+        symbol = self._by_identity.get(identity_key)
+        if symbol is not None and self.terminals[symbol].pattern is pattern:
+            return symbol
         key = (pattern, priority, match, units, apart)
-        got = self._term_ids.get(key)
-        if got is None:
-            got = self._term_ids[key] = self._same[same] = len(self.terminals)
-            self.terminals.append(Terminal(name or f"T{got}", pattern, priority, origin, units, match))
-        return got
+        symbol = self._term_ids.get(key)
+        if symbol is None:
+            symbol = self._term_ids[key] = self._by_identity[identity_key] = len(self.terminals)
+            self.terminals.append(Terminal(name or f"T{symbol}", pattern, priority, origin, units, match))
+        return symbol
 
     def nonterminal(self, name: str = "", origin: str = "") -> int:
-        """The symbol (negative) of a fresh nonterminal."""
+        """Return the symbol (negative) of a fresh nonterminal."""
         n = len(self.nonterminals)
         self.nonterminals.append(name or f"N{n}")
         self.origins.append(origin)
@@ -273,7 +280,7 @@ class GrammarBuilder:
         self.rules.append((~lhs, tuple(rhs)))
 
     def build(self, start: int, ignore: Iterable[int] = ()) -> Grammar:
-        """Freeze.  `start` is a nonterminal's symbol."""
+        """Return the finished grammar.  `start` is a nonterminal's symbol."""
         return Grammar(
             tuple(self.terminals), tuple(self.nonterminals), tuple(self.rules), ~start,
             self.policy, tuple(ignore), tuple(self.origins), tuple(self.unordered), ties=self.ties,

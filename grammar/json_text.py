@@ -1,4 +1,4 @@
-"""JSON text that comes from outside, as a value: fractions are exact, and whatever is wrong is a ValueError."""
+"""Reads JSON text that comes from outside.  Fractions are exact, and everything that is wrong raises ValueError."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def has_utf8(text: str) -> bool:
-    """Whether a text can be written in UTF-8, and so in a document: it has no lone surrogate."""
+    """Whether a text can be encoded as UTF-8: it has no lone surrogate."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -19,10 +19,10 @@ def has_utf8(text: str) -> bool:
 
 
 def read_json(text: str | bytes | bytearray, parse_constant: Callable[[str], Any] | None = None) -> Any:
-    """The value, with a Decimal for each number that has a fraction or an exponent.
+    """Return the value of a JSON text; each number with a fraction or an exponent is a Decimal.
 
-    `parse_constant` is called with NaN, Infinity and -Infinity; None: they are floats.
-    Raises ValueError for what is not JSON, nests too deeply, or has a number that Python cannot hold.
+    `parse_constant` is called with NaN, Infinity and -Infinity; without it they are floats.
+    Raises ValueError if the text is not JSON, nests too deeply, or has a number that Python cannot represent.
     """
     try:
         return json.loads(text, parse_float=Decimal, parse_constant=parse_constant)
@@ -33,5 +33,6 @@ def read_json(text: str | bytes | bytearray, parse_constant: Callable[[str], Any
     except ValueError as error:
         if type(error) is not ValueError:
             raise
-        # Of int(): its own text tells programmers how to raise the limit.
+        # int() raised this; its own message explains how to raise the limit of the interpreter, which does
+        # not help here.
         raise ValueError(f"a whole number has more than {sys.get_int_max_str_digits():,} digits") from None

@@ -1,8 +1,8 @@
-"""Questions that front ends ask the engine, which `wfsa` injects with `use`: the front ends know no automata.
+"""Questions of the front ends about languages, which the engine answers: the front ends contain no automata.
 
-The engine answers questions about the languages of regular trees with automata (:class:`wfsa._ext.regular.Automaton`):
-membership, emptiness, inclusion, the number of words, the words.  Answers are exact, except for trees whose automata
-pass `MAX_STATES`: there an answer is what is safe without knowledge, as the docstrings say.  The question which
+The engine answers questions about a regular tree with its automaton (:class:`wfsa._ext.regular.Automaton`): membership,
+emptiness, inclusion, the number of words, the words.  `wfsa` injects the engine with `use`.  Answers are exact unless
+an automaton exceeds `MAX_STATES` states; then each function returns the safe answer that its docstring names.  Which
 nonterminals of a grammar derive a text is answered by the engine's normaliser.
 """
 
@@ -34,10 +34,10 @@ class Language(Protocol):
         """Whether a byte string is a word of the language."""
 
     def n_words(self) -> int | None:
-        """The number of words, at most `ENDLESS`; None if the language is infinite."""
+        """Return the number of words, at most `ENDLESS`; None if the language is infinite."""
 
     def words(self, most: int, /) -> list[bytes] | None:
-        """All words in order, or None if there are more than `most`."""
+        """Return all words in order, or None if there are more than `most`."""
 
 
 class Count(NamedTuple):
@@ -52,7 +52,7 @@ Rules = Sequence[tuple[int, tuple[int, ...]]]  # as in a Grammar
 
 
 def _no_engine(*_: object) -> Any:
-    raise RuntimeError("no engine answers the questions of the front ends; import wfsa before them")
+    raise RuntimeError("no engine is installed for the questions of the front ends; import wfsa before them")
 
 
 _make: Callable[[Regular, int], Language] = _no_engine
@@ -64,36 +64,37 @@ def use(
 ) -> None:
     """Install the engine.
 
-    `make` builds languages from (tree, most states of an automaton) and raises LimitError beyond them; `deriving`
-    answers the question below.
+    `make` takes a tree and the largest number of states, and returns its language or raises LimitError.  `deriving`
+    answers
+    the question of the function below.
     """
     global _make, _deriving
     _make, _deriving = make, deriving
 
 
 def deriving(rules: Rules, n_nonterminals: int, lists: Sequence[Unordered] = ()) -> bytes:
-    """By nonterminal 1 if it derives a text where every terminal matches one, else 0.
+    """Return a byte per nonterminal: 1 if it derives a text, provided that every terminal matches one, else 0.
 
-    `rules` and `lists` are those of a Grammar (`rules`, `unordered`).
+    `rules` and `lists` are the fields `rules` and `unordered` of a Grammar.
     """
     return _deriving(rules, n_nonterminals, lists)
 
 
 def _language(tree: Regular) -> Language | None:
-    """The language of a tree, or None if its automaton is too large."""
+    """Return the language of a tree, or None if its automaton is too large."""
     try:
         return _make(tree, MAX_STATES)
     except LimitError:
         return None
 
 
-_kept_language = lru_cache(maxsize=64)(_language)  # the same tree is asked about several texts
+_cached_language = lru_cache(maxsize=64)(_language)  # callers test several texts against one tree
 
 
 def contains(tree: Regular, text: str) -> bool:
-    """Whether `tree`, a language of texts, contains `text`; UnicodeEncodeError for a lone surrogate."""
+    """Whether `tree`, a language of texts, contains `text`.  Raises UnicodeEncodeError for a lone surrogate."""
     word = text.encode()
-    language = _kept_language(tree)
+    language = _cached_language(tree)
     if language is not None:
         return language.contains(word)
     for c in text:
@@ -120,7 +121,7 @@ def are_disjoint(left: Regular, right: Regular) -> bool:
 
 @lru_cache(maxsize=1024)
 def n_words(tree: Regular) -> Count:
-    """Bounds on the number of words of `tree`: equal ones, unless its automaton is too large."""
+    """Return bounds on the number of words of `tree`; they are equal unless its automaton is too large."""
     language = _language(tree)
     if language is None:
         return UNKNOWN
@@ -130,7 +131,7 @@ def n_words(tree: Regular) -> Count:
 
 @lru_cache(maxsize=1024)
 def words(tree: Regular, most: int) -> tuple[bytes, ...] | None:
-    """The words of `tree` in order, or None if they are more than `most` or its automaton is too large."""
+    """Return the words of `tree` in order, or None if there are more than `most` or the automaton is too large."""
     language = _language(tree)
-    found = None if language is None else language.words(most)
-    return None if found is None else tuple(found)
+    listed = None if language is None else language.words(most)
+    return None if listed is None else tuple(listed)

@@ -1,6 +1,6 @@
-"""Regular languages of bytes as a small algebra: what a terminal is made of.
+"""Trees that describe the regular languages of terminals, which are languages of bytes.
 
-Front ends build these trees; the engine (ext/regular/dfa.hpp) turns them into byte DFAs.  A tree knows nothing of
+Front ends build these trees; the engine (ext/regular/dfa.hpp) turns them into byte DFAs.  A tree depends on no
 automata.  All nodes are immutable and hashable, so that equal terminals share one DFA.
 
     Literal(b"abc")            exactly these bytes (b"" is the empty word)
@@ -8,11 +8,11 @@ automata.  All nodes are immutable and hashable, so that equal terminals share o
     Chars(((97, 122),))        one code point out of sorted, disjoint, inclusive ranges, encoded as UTF-8
     ByteSet(((128, 255),))     one raw byte out of such ranges
     Cat((a, b))  Alt((a, b))   concatenation, union;  Alt(()) is the empty language
-    Repeat(a, 2, 5)            two to five times; max None = without end
+    Repeat(a, 2, 5)            two to five times; max None: no bound
     And((a, b))                intersection
     Minus(a, b)                words of a that are not words of b
-    Table(rows, accept)        a DFA: per state its edges (first byte, last byte, target), whether it accepts; the start
-    Unit(a)                    the words of a, each one unit of a counted terminal (ir.py); a has no empty word
+    Table(rows, accept)        a DFA: edges per state (first byte, last byte, target), whether each state accepts, start
+    Unit(a)                    words of a, each one unit of a counted terminal (ir.py); none is empty
 
 Surrogates (U+D800..U+DFFF) have no UTF-8 encoding; `Chars` drops them.
 Use the smart constructors (`cat`, `alt`, `literal`, `chars`, `repeat`, ...): they flatten and simplify.
@@ -36,12 +36,12 @@ class Regular:
     _hash: int
 
     def __hash__(self) -> int:
-        """Of the fields, once: trees are looked up often."""
-        known: int | None = getattr(self, "_hash", None)
-        if known is None:
-            known = hash((type(self), *(getattr(self, name) for name in self.__slots__)))
-            object.__setattr__(self, "_hash", known)
-        return known
+        """Return the hash of the fields, computed once: trees are looked up often."""
+        cached: int | None = getattr(self, "_hash", None)
+        if cached is None:
+            cached = hash((type(self), *(getattr(self, name) for name in self.__slots__)))
+            object.__setattr__(self, "_hash", cached)
+        return cached
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class Table(Regular):
     start: int = 0
 
     def __hash__(self) -> int:
-        """Not of all rows: trees are looked up often, and two tables of one size rarely meet."""
+        """Return a hash of a few fields: trees are looked up often, and two tables of one size are rarely compared."""
         return hash((len(self.rows), self.start, self.rows[0], self.rows[-1]))
 
 
@@ -141,7 +141,7 @@ def normal_ranges(ranges: Iterable[tuple[int, int]], limit: int) -> Ranges:
 
 
 def negate_ranges(ranges: Iterable[tuple[int, int]], limit: int = MAX_CODE_POINT) -> Ranges:
-    """The complement of `ranges` within ``0..limit``."""
+    """Return the complement of `ranges` within ``0..limit``."""
     out, at = [], 0
     for lo, hi in normal_ranges(ranges, limit):
         if lo > at:
@@ -153,12 +153,12 @@ def negate_ranges(ranges: Iterable[tuple[int, int]], limit: int = MAX_CODE_POINT
 
 
 def literal(text: str | bytes) -> Regular:
-    """Exactly this text (UTF-8) or these bytes."""
+    """Return the language of exactly this text (as UTF-8) or these bytes."""
     return Literal(text.encode() if isinstance(text, str) else text)
 
 
 def chars(ranges: Iterable[tuple[int, int]]) -> Regular:
-    """One code point out of `ranges` (inclusive), without surrogates."""
+    """Return the language of one code point in `ranges` (inclusive), without surrogates."""
     parts: list[tuple[int, int]] = []
     for lo, hi in normal_ranges(ranges, MAX_CODE_POINT):
         if hi < 0xD800 or lo > 0xDFFF:
@@ -176,7 +176,7 @@ def chars(ranges: Iterable[tuple[int, int]]) -> Regular:
 
 
 def char_set(text: str) -> Regular:
-    """One of the characters of `text`."""
+    """Return the language of one of the characters of `text`."""
     return chars((ord(c), ord(c)) for c in text)
 
 
@@ -184,7 +184,7 @@ ANY_CHAR = chars(((0, MAX_CODE_POINT),))
 
 
 def cat(*parts: Regular) -> Regular:
-    """Concatenation; flattens, joins literals, and is NOTHING if a part is."""
+    """Concatenate languages: flattens, joins literals, and returns NOTHING if a part is NOTHING."""
     out: list[Regular] = []
     for part in parts:
         if not len(out) & 0xFFF:
@@ -205,7 +205,7 @@ def cat(*parts: Regular) -> Regular:
 
 
 def alt(*parts: Regular) -> Regular:
-    """Union; flattens and drops repeats."""
+    """Unite languages: flattens and drops repeats."""
     out: dict[Regular, None] = {}
     for part in parts:
         for p in part.parts if isinstance(part, Alt) else (part,):
@@ -216,7 +216,7 @@ def alt(*parts: Regular) -> Regular:
 
 
 def repeat(body: Regular, low: int, high: int | None = None) -> Regular:
-    """`body`, `low` to `high` times (`high` None: without end)."""
+    """Return `body` repeated `low` to `high` times (`high` None: no bound)."""
     if high is not None and high < low:
         return NOTHING
     if high == 0 or body == EPSILON:
@@ -227,7 +227,7 @@ def repeat(body: Regular, low: int, high: int | None = None) -> Regular:
 
 
 def star(body: Regular) -> Regular:
-    """`body` any number of times."""
+    """Return `body` repeated any number of times."""
     return repeat(body, 0, None)
 
 
@@ -235,27 +235,27 @@ ANY_TEXT = star(ANY_CHAR)
 
 
 def plus(body: Regular) -> Regular:
-    """`body` once or more."""
+    """Return `body` repeated once or more."""
     return repeat(body, 1, None)
 
 
 def optional(body: Regular) -> Regular:
-    """`body` or nothing."""
+    """Return `body` or the empty word."""
     return repeat(body, 0, 1)
 
 
 def both(*parts: Regular) -> Regular:
-    """Intersection."""
+    """Intersect languages."""
     return parts[0] if len(parts) == 1 else And(tuple(parts))
 
 
 def minus(left: Regular, right: Regular) -> Regular:
-    """Words of `left` that are not words of `right`."""
+    """Return the words of `left` that are not words of `right`."""
     return left if right == NOTHING else Minus(left, right)
 
 
 def has_units(tree: Regular) -> bool:
-    """Whether a `Unit` is in the tree."""
+    """Whether the tree contains a `Unit`."""
     match tree:
         case Unit():
             return True

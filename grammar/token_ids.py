@@ -1,4 +1,4 @@
-"""Token-level terminals in their full syntax: ``<|tool|>``, ``<[12,40-42]>``, ``<[^12]>``, ``<[*]>``."""
+"""Reads token-level terminals in their full syntax: ``<|tool|>``, ``<[12,40-42]>``, ``<[^12]>``, ``<[*]>``."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ MAX_IDS = 1 << 22
 
 
 def tokens_of(text: str) -> Tokens:
-    """The tokens that ``<...>`` names.  A complement has no end tokens (:class:`wfsa.grammar.ir.Tokens`).
+    """Return the tokens that ``<...>`` names.  A complement never contains end tokens
+    (:class:`wfsa.grammar.ir.Tokens`).
 
-    Raises GrammarError for a list of ids that is none.
+    Raises GrammarError for a malformed list of ids.
     """
     if not text.startswith("<["):
         return Tokens(name=text)

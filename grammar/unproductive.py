@@ -1,4 +1,5 @@
-"""What of a grammar derives nothing, and why: terminals that match no text, or recursion without an end."""
+"""Finds the parts of a grammar that derive nothing, and the reason: terminals that match no text, or endless
+recursion."""
 
 from __future__ import annotations
 
@@ -10,19 +11,19 @@ from .language import Rules, deriving
 
 
 def why_nothing(grammar: Grammar, empty_terminals: Collection[int]) -> str:
-    """The message for a grammar whose start symbol derives nothing, where these terminals match no text."""
+    """Return the message for a grammar whose start symbol derives nothing; these terminals match no text."""
     name = grammar.nonterminals[grammar.start]
     if not deriving(grammar.rules, len(grammar.nonterminals))[grammar.start]:
         return f"the grammar derives nothing: {name!r} has no finite word; give it a rule without recursion"
-    listed = [grammar.terminals[number] for number in sorted(empty_terminals)]
+    examples = [grammar.terminals[number] for number in sorted(empty_terminals)]
     if len(grammar.terminals) == 1 and grammar.terminals[0].origin == "the pattern":
         return (
             "the grammar derives nothing: the pattern matches no text; look-arounds and anchors see the beginning and "
             "the end of the text, and nothing beyond"
         )
-    named = "".join(f", like {t.name!r} of {t.origin or 'the grammar'}" for t in listed[:1])
+    example = "".join(f", like {t.name!r} of {t.origin or 'the grammar'}" for t in examples[:1])
     return (
-        f"the grammar derives nothing: every way through {name!r} needs terminals that match no text{named}; such a "
+        f"the grammar derives nothing: every way through {name!r} needs terminals that match no text{example}; such a "
         "terminal has a pattern that nothing fits, or a rule that only leads back to itself"
     )
 
@@ -30,19 +31,19 @@ def why_nothing(grammar: Grammar, empty_terminals: Collection[int]) -> str:
 def trimmed(
     rules: Rules, n_nonterminals: int, lists: Sequence[Unordered], start: int
 ) -> tuple[list[tuple[int, tuple[int, ...]]], list[Unordered]] | None:
-    """The rules that derive a text, and the lists with the pairs that do; None if nonterminal `start` derives none."""
+    """Return the rules and lists, without those rules and pairs that derive no text; None if `start` derives none."""
     good = deriving(rules, n_nonterminals, lists)
     if not good[start]:
         return None
 
-    def left(pairs: tuple[int, ...]) -> tuple[int, ...]:
+    def productive(pairs: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(pair for pair in pairs if good[pair])
 
     return [(lhs, rhs) for lhs, rhs in rules if good[lhs] and all(s >= 0 or good[~s] for s in rhs)], [
         replace(
-            u, members=tuple(left(pairs) for pairs in u.members if left(pairs)),
-            required=tuple(r for pairs, r in zip(u.members, u.required, strict=True) if left(pairs)),
-            groups=tuple(map(left, u.groups)),
+            u, members=tuple(productive(pairs) for pairs in u.members if productive(pairs)),
+            required=tuple(r for pairs, r in zip(u.members, u.required, strict=True) if productive(pairs)),
+            groups=tuple(map(productive, u.groups)),
         )
         for u in lists
         if good[u.body]

@@ -262,7 +262,7 @@ def test_a_saved_constraint_matches_the_same() -> None:
         ("start: %json []", "neither an object nor a boolean"),
         ('start: %json {"type": 3}', r"the schema at line 1 column 8: .* at \$"),
         ('start: %json {"x-guidance": {"a": 1}}', r"x-guidance.a .* not supported: leave it out"),
-        ('start: "a" %json {"type": "array", "uniqueItems": true}', "items that must differ .* cannot stand inside"),
+        ('start: "a" %json {"type": "array", "uniqueItems": true}', "items that must differ .* cannot be embedded"),
         ("start: %regex {}", "exactly one of substring_words"),
         ('start: %regex {"substring_chunks": "a"}', "is a list of strings"),
         ('%llguidance {"a": 1}\nstart: "a"', "unknown option 'a' in %llguidance at line 1 column 1; known are"),

@@ -50,7 +50,7 @@ def test_what_cannot_be_inside() -> None:
     start = g.nonterminal("s")
     g.rule(start, [g.terminal(literal("a"))])
     grammar = Grammar(tuple(g.terminals), ("s",), ((0, (0,)),), 0, "cfg", distinct=((0, Marks.DIFFERS),))
-    with pytest.raises(GrammarError, match=r"items that must differ .* cannot stand inside another: drop that"):
+    with pytest.raises(GrammarError, match=r"items that must differ .* cannot be embedded in another; remove that"):
         inlined(grammar, GrammarBuilder("longest"))
 
 
@@ -59,5 +59,5 @@ def test_ignored_terminals_match_as_long_as_they_can() -> None:
     start = g.nonterminal("s")
     g.rule(start, [g.terminal(literal("a"))])
     space = g.terminal(literal(" "), match="any")
-    with pytest.raises(GrammarError, match="ignored terminal 'T1' has to match as long as it can"):
+    with pytest.raises(GrammarError, match="ignored terminal 'T1' must match as long as it can"):
         g.build(start, ignore=[space]).check_invariants()

@@ -111,6 +111,6 @@ def test_membership_without_automata(tree: Regular, text: str) -> None:
         raise LimitError("none")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(language, "_kept_language", language._language)
+        patch.setattr(language, "_cached_language", language._language)
         patch.setattr(language, "_make", refuse)
         assert contains(tree, text) == twin.matches(tree, text.encode())
