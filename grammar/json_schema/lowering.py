@@ -1,7 +1,7 @@
-"""A JSON Schema in, a grammar of its documents out.
+"""Lowers a JSON Schema to a grammar of its documents.
 
     document      references                       }
-    schema_object one schema object -> `Shape`     }  shapes: what the values are
+    schema_object one schema object -> `Shape`     }  shapes: which values there are
     shape         intersection                     }
     alternatives  $ref, anyOf                      }
     truth         equal combinations of children   }
@@ -10,17 +10,18 @@
     arrays        rules of arrays                  }
     productions   the rules themselves             }
 
-This file goes from the one to the other: a schema is a union of shapes; all scalars of all of them become one
-terminal, and the objects and the arrays of each become a nonterminal.
+This module connects the two halves: a schema is a union of shapes.  All scalars of all its shapes become one terminal,
+and the objects and the arrays of each shape become a nonterminal.
 
-Recursion.  A child is lowered before its parent's rules are made, so equal objects are one nonterminal by content, and
-a child that nothing satisfies is known in time.  A shape that is met again while it is open gets a nonterminal in
-advance; so does one that lies `MAX_DEPTH` levels below the first, to be lowered from a queue afterwards, so that a
-chain of thousands of references costs no stack.  Only then a nonterminal can turn out to derive nothing, and
-`_trimmed` looks for that.
+Recursion.  A child is lowered before the rules of its parent are made.  So equal objects share one nonterminal by
+content, and the parent learns in time that a child has no values.  A shape that recurs while it is open gets a
+nonterminal in advance.  So does a shape `MAX_DEPTH` levels below the first: it is lowered later from a queue, so that a
+chain of thousands of references takes no stack.  Only such a nonterminal can turn out to derive nothing, and `_trimmed`
+checks for that.
 
-Memoised: schemas and conjunctions by identity, and every construction by content.
-Rejected: a work list alone (parents before children: no merging by content, and emptiness is known only at the end).
+Results are cached: schemas and conjunctions by identity, constructions by content.
+Rejected: a work list alone, which lowers parents before children.  Equal content would not be shared, and emptiness
+would be known only at the end.
 """
 
 from __future__ import annotations
@@ -54,24 +55,24 @@ from .write.relaxing import STEPS, given, without, without_names_in_doubt
 from .write.scalars import Scalars, is_plain, plain
 
 MAX_DEPTH = 40  # levels of objects and arrays that are lowered on Python's stack
-MAX_NESTING = 1000  # segments of a path
+MAX_NESTING = 1000  # segments in the longest path
 
 
-_ONLY_TYPES = Shape("$")[3:]  # what follows the mask of a shape without other conditions
+_ONLY_TYPES = Shape("$")[3:]  # the fields after the mask, in a shape without other conditions
 
 
 class NoDocument(SchemaError):
-    """Nothing satisfies a schema."""
+    """The schema has no documents."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoweredSchema:
-    """The grammar of a schema's documents, and what of the schema it enforces."""
+    """The grammar of a schema's documents, and a report on what it enforces."""
 
     grammar: Grammar
     report: SchemaReport
-    source: SchemaSource | None  # None: several schemas, or none
-    slips: tuple[Slip, ...] = ()  # keywords that are probably misspelt
+    source: SchemaSource | None  # None if the grammar has several schemas, or none
+    slips: tuple[Slip, ...] = ()  # keywords that are probably misspelled
     widenings: tuple[Widening, ...] = ()  # conditions that were dropped
 
 
@@ -82,11 +83,13 @@ def read_json_schema(
 ) -> LoweredSchema:  # fmt: skip
     """Lower a schema: a dict, a bool, JSON text, or a pydantic model or dataclass.
 
-    `too_large` are paths whose terminals have turned out to be too large, to be widened under ``lenient``.
-    `embedded`: for documents that are part of a larger text (:mod:`wfsa.grammar.inline`).  There ``uniqueItems`` is not
-    enforced, which the report says.  `barred` are byte strings that no string in them is spelled with.
-    `objects_only`: of the schema's values only the objects, which is what the arguments of a call are.
-    Raises SchemaError (malformed, unsupported, satisfied by nothing; ends in ``at $.path``) or LimitError.
+    too_large: paths whose terminals turned out to be too large; they are widened under ``lenient``.
+    embedded: the documents are part of a larger text (:mod:`wfsa.grammar.inline`).  ``uniqueItems`` is not enforced
+    there, which the report says.
+    barred: byte strings that must not occur in the spelling of any string.
+    objects_only: keep only the objects among the schema's values, since the arguments of a call are an object.
+
+    Raises SchemaError (malformed, unsupported, or without documents; the message ends in ``at $.path``) or LimitError.
     """
     options = options or SchemaOptions()
     try:
@@ -104,7 +107,7 @@ def read_json_schema(
 
 
 def lowered_schema(document: Document, schema: Any, grammar: Grammar) -> LoweredSchema:
-    """The result of a lowering: a grammar, and what was found on the way."""
+    """Return the result of a lowering: the grammar, and the slips and widenings of `document`."""
     options, widenings = document.options, document.widenings.listed()
     report = SchemaReport(schema_entries, schema, options, document.draft, widenings)
     slips = tuple(document.unknown.slips())
@@ -113,7 +116,7 @@ def lowered_schema(document: Document, schema: Any, grammar: Grammar) -> Lowered
 
 @Boundary(SchemaError)
 def read_part(document: Document, part: Any, path: str) -> Grammar:
-    """Lower some keywords of the schema at `path` by themselves; references lead where they lead in `document`.
+    """Lower some keywords of the schema at `path` on their own; references are resolved in `document`.
 
     Raises what :func:`read_json_schema` raises.
     """
@@ -124,7 +127,7 @@ def read_part(document: Document, part: Any, path: str) -> Grammar:
 
 
 def narrowed(shape: Shape, mask: int) -> Shape | None:
-    """The values of a shape that have a type in `mask`; None if they are seen to be none."""
+    """Return the values of a shape whose type is in `mask`; None if there evidently are none."""
     if shape.values is not None:
         values = [v for v in shape.values if type_of(v) & mask]
         return shape._replace(values=values) if values else None
@@ -135,7 +138,7 @@ def narrowed(shape: Shape, mask: int) -> Shape | None:
 
 
 class Lowering(LoweringContext):
-    """Makes the rules of one document's schemas.  A lowering runs once."""
+    """Makes the rules of one document's schemas.  An object is used once."""
 
     __slots__ = ("_depth", "_places", "_queue", "_symbols")
 
@@ -149,7 +152,7 @@ class Lowering(LoweringContext):
         self._queue: list[tuple[Place, int]] = []  # shapes whose objects or arrays are lowered later
 
     def run(self, schema: Any, path: str, objects_only: bool = False) -> Grammar:
-        """Lower a schema, or its objects only."""
+        """Lower a schema, or only its objects."""
         start = self._objects_of((schema, path)) if objects_only else self.child((schema, path))
         self.drain()
         return self.grammar(start, path)
@@ -160,15 +163,15 @@ class Lowering(LoweringContext):
         return self.union(shapes, path) if shapes else Empty("arguments are an object, and the schema has none", path)
 
     def drain(self) -> bool:
-        """Lower what is in the queue; whether there was anything."""
-        some = bool(self._queue)
+        """Lower the shapes in the queue; return whether there were any."""
+        had_any = bool(self._queue)
         while self._queue:
             place, kind = self._queue.pop()
             place.symbol = self._rules(place, kind)
-        return some
+        return had_any
 
     def grammar(self, start: Symbol, path: str) -> Grammar:
-        """Return the grammar of what the symbol `start` derives; NoDocument if that is nothing."""
+        """Return the grammar of what the symbol `start` derives; raises NoDocument if that is nothing."""
         out = self.out
         if not isinstance(start, Empty):
             if start >= 0:
@@ -183,27 +186,27 @@ class Lowering(LoweringContext):
         return indented(grammar, out, options) if options.whitespace == "indent" else grammar
 
     def _trimmed(self, start: int) -> Symbol:
-        """Drop the rules that derive nothing, which may leave none of `start`."""
+        """Drop the rules that derive nothing; return Empty if `start` has none left."""
         out = self.out
-        got = trimmed(out.rules, len(out.names), out.unordered, ~start)
-        if got is not None:
-            out.rules, out.unordered = got
+        productive = trimmed(out.rules, len(out.names), out.unordered, ~start)
+        if productive is not None:
+            out.rules, out.unordered = productive
             return start
         symbols = (place.symbol for place in reversed(self._places.values()))
-        found = (symbol for symbol in symbols if isinstance(symbol, Empty))
-        return next(found, Empty("it recurs without end", out.origins[~start]))
+        empty = (symbol for symbol in symbols if isinstance(symbol, Empty))
+        return next(empty, Empty("it recurs without end", out.origins[~start]))
 
     def child(self, handle: Handle) -> Symbol:
         key = number_of(handle)
-        got = self._symbols.get(key)
-        if got is None:
+        symbol = self._symbols.get(key)
+        if symbol is None:
             shapes, path = self.described(handle), path_of(handle)
-            got = self.union(shapes, path) if shapes else Empty(*why_empty(self.read, handle))
-            self._symbols[key] = got
-        return got
+            symbol = self.union(shapes, path) if shapes else Empty(*why_empty(self.read, handle))
+            self._symbols[key] = symbol
+        return symbol
 
     def described(self, handle: Handle) -> list[Shape]:
-        """Return the alternatives of what is written for a child."""
+        """Return the alternatives of a child, as it is written."""
         return self.read.described(handle)
 
     def union(self, shapes: list[Shape], path: str) -> Symbol:
@@ -211,7 +214,7 @@ class Lowering(LoweringContext):
         if len(shapes) == 1:
             shape = shapes[0]
             mask = shape.mask
-            if not mask & ~SCALARS and shape[3:] == _ONLY_TYPES and is_plain(self, mask):  # the usual case
+            if not mask & ~SCALARS and shape[3:] == _ONLY_TYPES and is_plain(self, mask):  # the most common case
                 return plain(self, mask, path)
         scalars = Scalars(self, path)
         for shape in shapes:
@@ -234,7 +237,7 @@ class Lowering(LoweringContext):
     # ---- objects and arrays --------------------------------------------------------------------------------------
 
     def nested(self, shape: Shape, kind: int) -> Symbol:
-        """Return the symbol of a shape's objects or arrays, by `kind`."""
+        """Return the symbol of a shape's objects or arrays; `kind` says which."""
         place = self._places.get((id(shape), kind))
         if place is None:
             place = self._places[id(shape), kind] = Place(shape)
@@ -252,7 +255,7 @@ class Lowering(LoweringContext):
         try:
             place.symbol = self._rules(place, kind)
         except CAUGHT:
-            place.symbol = None  # without a condition of what is around, it may be possible
+            place.symbol = None  # it may succeed later, when an outer condition has been dropped
             raise
         finally:
             self._depth -= 1
@@ -260,7 +263,7 @@ class Lowering(LoweringContext):
         return place.symbol
 
     def _later(self, place: Place, kind: int) -> bool:
-        """Lower a shape from the queue, with the stack empty; False if it may be anything for being too deep."""
+        """Queue a shape, to be lowered when the stack is empty; False if it nests too deeply and may be anything."""
         path = place.shape.path
         if path.count(".") + path.count("[") > MAX_NESTING:
             why = f"the schema nests deeper than {MAX_NESTING} levels; use $ref for its parts at {path}"
@@ -270,7 +273,7 @@ class Lowering(LoweringContext):
         return True
 
     def _rules(self, place: Place, kind: int) -> Symbol:
-        """Make the rules of a shape's objects or arrays, and drop conditions until that is possible, if lenient."""
+        """Make the rules of a shape's objects or arrays; under ``lenient``, drop conditions until that succeeds."""
         check()
         shape, widenings = place.shape, self.document.widenings
         make = Objects if kind == OBJECT else Arrays

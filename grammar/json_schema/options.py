@@ -1,4 +1,4 @@
-"""What a caller can choose about the JSON text, and about the two keywords that may not be enforced."""
+"""Options for the JSON text, and for keywords that a caller may choose not to enforce."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Formats = Literal["assert", "annotate"]
 AdditionalProperties = Literal["allow", "forbid"]
 Required = Literal["listed", "all"]
 DRAFTS = (4, 6, 7, 2019, 2020)
-_INDENTED: Final = (2, 4)  # for max_whitespace="indented": a line end may have two bytes
+_INDENTED: Final = (2, 4)  # for max_whitespace="indented"; a line end may have two bytes
 
-_GAP: Final = 20  # ... inside a larger text, where the depth is not counted: a line end and four levels of four
+_GAP: Final = 20  # the same inside a larger text, where depth is not counted: a line end and four levels of four
 
 _CHOICES = {
     name: get_args(choices)
@@ -27,42 +27,42 @@ _CHOICES = {
         "formats": Formats, "additional_properties": AdditionalProperties, "required": Required,
     }.items()
 }  # fmt: skip
-_COUNTS = {"max_whitespace": 1 << 12, "indent": 64, "max_depth": 256}  # the most of each
+_COUNTS = {"max_whitespace": 1 << 12, "indent": 64, "max_depth": 256}  # largest value of each option
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaOptions:
-    r"""How the document may be spelled.
+    r"""How documents may be spelled.
 
-    whitespace: "flexible" is any JSON whitespace before every lexeme, none at the end of the document;
-    "compact" is none; "python" is what ``json.dumps`` writes, ``", "`` and ``": "``; "indent" is what
+    whitespace: "flexible" is any JSON whitespace before every lexeme, and none at the end of the document.
+    "compact" is none.  "python" is what ``json.dumps`` writes: ``", "`` and ``": "``.  "indent" is what
     ``json.dumps(indent=...)`` writes.
-    max_whitespace: the most whitespace in one place under "flexible": "indented", what a document printed with an
-    indentation of four needs there, a line end and four characters for every bracket that is open; a number of
-    characters; None for no bound, and then a model may write blanks until its tokens are spent.
+    max_whitespace: the largest amount of whitespace in one place under "flexible".  "indented" is what a document
+    with an indentation of four needs there: a line end, and four characters for every open bracket.  A number
+    counts characters.  None is no bound; a model may then write blanks until its tokens are used up.
     indent: spaces for each level under "indent".
-    max_depth: under "indent", levels of objects and arrays down to which what recurs is followed; documents nested
-    deeper are refused there (the report lists it).
-    spelling: "canonical" is one usual spelling of a value wherever the schema says more than its type and length: no
-    escapes that ``json.dumps(ensure_ascii=False)`` would not write, numbers without exponent, whole ones without
-    fraction; "any" is every spelling of each value (``"\u0061"``, ``1.0``, ``10e-1``), in keys too, at the cost of
-    larger automata.  Where the schema says more of a number than its sign, at most `number_spellings.PLACES` digits
-    before and behind the point are sure to be taken beside an exponent.
-    property_order: "declared" takes the declared names in the order of the schema, each at most once, and other names
-    anywhere after those; "any" takes every order.  The tables for the sets of names that documents have had by then are
-    made while decoding, so that the first masks with a new set take longer.
-    unique_items: "exact" enforces ``uniqueItems``; "unchecked" ignores it, so that invalid documents can be written
-    (the report lists it), and masks inside such arrays cost no more than elsewhere.
-    formats: "assert" enforces ``format`` where its name is known; "annotate" ignores it, as the specification has it
-    by default (the report lists it).
-    additional_properties: "allow" takes other properties than those named where the schema does not forbid them;
-    "forbid" takes only those under ``properties`` and ``patternProperties``, of the schema of a value and of all that
-    is applied to the same value (``$ref``, ``allOf``, ``then``, one branch of ``anyOf``), unless one of these has
-    ``additionalProperties`` or ``unevaluatedProperties``.  ``{"type": "object"}`` then is ``{}`` alone; a schema that
-    says nothing about objects still takes any.
-    required: "listed" asks for the names under ``required``; "all" for every name under ``properties``, too.
-    lenient: what cannot be enforced is ignored, at the smallest place that holds it, so that invalid documents can be
-    written there (the report lists each as widened); otherwise it is an error.
+    max_depth: under "indent", the number of levels of objects and arrays down to which recursion is followed.
+    Documents that nest deeper are refused (the report lists that).
+    spelling: "canonical" is one usual spelling of each value wherever the schema restricts more than type and
+    length: no escapes that ``json.dumps(ensure_ascii=False)`` would not write, numbers without an exponent, whole
+    numbers without a fraction.  "any" is every spelling of each value (``"\u0061"``, ``1.0``, ``10e-1``), also in
+    keys, and needs larger automata.  Where the schema restricts more of a number than its sign, spellings with an
+    exponent are guaranteed only up to N_PLACES digits before and after the point (:mod:`.spelling.numbers`).
+    property_order: "declared" takes the declared names in the order of the schema, each at most once, and other
+    names after those.  "any" takes every order.  Its tables for the sets of names in a document so far are made
+    while decoding, so the first masks after a new set take longer.
+    unique_items: "exact" enforces ``uniqueItems``.  "unchecked" ignores it, so invalid documents can be written
+    (the report lists that), and masks inside such arrays cost as much as elsewhere.
+    formats: "assert" enforces each ``format`` that is known.  "annotate" ignores it, which is the default of the
+    specification (the report lists that).
+    additional_properties: "allow" takes properties that the schema does not name, where the schema does not forbid
+    them. "forbid" takes only those under ``properties`` and ``patternProperties``, in the schema of a value and in
+    all schemas that apply to the same value (``$ref``, ``allOf``, ``then``, one branch of ``anyOf``), unless one of
+    these has ``additionalProperties`` or ``unevaluatedProperties``.  Then ``{"type": "object"}`` is ``{}`` alone; a
+    schema without keywords for objects still takes any object.
+    required: "listed" requires the names under ``required``; "all" also requires every name under ``properties``.
+    lenient: conditions that cannot be enforced are ignored, at the smallest place that contains them, so invalid
+    documents can be written there (the report lists each as widened).  Otherwise such a condition is an error.
     draft: 4, 6, 7, 2019 or 2020, for schemas without ``$schema``.
     registry: documents that references may lead to, by address: a mapping, or a ``referencing.Registry``.
 
@@ -84,12 +84,12 @@ class SchemaOptions:
     draft: int = 2020
 
     def __post_init__(self) -> None:
-        for name, known in _CHOICES.items():
+        for name, choices in _CHOICES.items():
             value = getattr(self, name)
             if not isinstance(value, str):
-                raise TypeError(f"SchemaOptions.{name} must be one of {', '.join(known)}, not {value!r}")
-            if value not in known:
-                raise WfsaError(f"SchemaOptions.{name}: unknown choice {value!r}, known are {', '.join(known)}")
+                raise TypeError(f"SchemaOptions.{name} must be one of {', '.join(choices)}, not {value!r}")
+            if value not in choices:
+                raise WfsaError(f"SchemaOptions.{name}: unknown choice {value!r}, choices are {', '.join(choices)}")
         for name, most in _COUNTS.items():
             value = getattr(self, name)
             if name == "max_whitespace" and value in (None, "indented"):
@@ -113,23 +113,24 @@ class SchemaOptions:
 
     @classmethod
     def strict(cls, **others: Any) -> SchemaOptions:
-        """What OpenAI's structured outputs write under ``"strict": true``: the named properties, all, in their order.
+        """Return the options under which documents match OpenAI's structured outputs with ``"strict": true``.
 
-        A schema in the strict subset says so itself, and gives the same documents without these options.  One that is
-        not, which OpenAI refuses, is read as if it did; where it has ``additionalProperties`` other than false, that is
-        followed.  `others` are further options.
+        All named properties are required, no others are taken, and they are in the order of the schema.  A
+        schema in the strict subset says so itself, and has the same documents without these options.  OpenAI
+        refuses other schemas; here they are read as if they were strict, except that an
+        ``additionalProperties`` other than false is followed.  `others` are further options.
         """
         return cls(**{"additional_properties": "forbid", "required": "all", **others})
 
     def as_written(self) -> SchemaOptions:
-        """The options under which a schema admits what it says, and no less."""
+        """Return the options under which a schema admits exactly what it says."""
         if (self.additional_properties, self.required) == ("allow", "listed"):
             return self
         return replace(self, additional_properties="allow", required="listed")
 
     @property
     def white_space_limit(self) -> tuple[int, int] | None:
-        """Bytes in one place, and more of them for each open bracket (:attr:`wfsa.grammar.ir.Grammar.white_space`)."""
+        """Bytes in one place, and further bytes per open bracket (:attr:`wfsa.grammar.ir.Grammar.white_space`)."""
         if self.whitespace != "flexible" or self.max_whitespace is None:
             return None
         return _INDENTED if self.max_whitespace == "indented" else (self.max_whitespace, 0)
@@ -144,5 +145,5 @@ class SchemaOptions:
 
 
 def listed_drafts() -> str:
-    """The supported drafts, for messages."""
+    """Return the supported drafts, for messages."""
     return f"{', '.join(map(str, DRAFTS[:-1]))} and {DRAFTS[-1]}"

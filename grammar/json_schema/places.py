@@ -1,4 +1,4 @@
-"""Places of a schema: paths as in messages (``$.properties.a[0]``) and JSON pointers (``/properties/a/0``)."""
+"""Schema locations: paths as in messages (``$.properties.a[0]``) and JSON pointers (``/properties/a/0``)."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ _STEP = re.compile(r'\.([^.\[(]+)|\[(\d+)\]|\[("(?:[^"\\]|\\.)*")\]|\(\d+\)')
 
 
 def segment(name: str) -> str:
-    """``.age``, or ``["a b"]`` where the name is not an identifier."""
+    """Return ``.age`` for an identifier, ``["a b"]`` for any other name."""
     return "." + name if name.isidentifier() else f"[{json.dumps(name, ensure_ascii=False)}]"
 
 
 def path_of_steps(steps: Iterable[Step]) -> str:
-    """The path below a schema object: ``.properties.a`` for ``("properties", "a")``."""
+    """Return the path below a schema object: ``.properties.a`` for ``("properties", "a")``."""
     return "".join(segment(step) if isinstance(step, str) else f"[{step}]" for step in steps)
 
 
 def pointer_of(path: str, outside: Sequence[str] = ()) -> str:
-    """The JSON pointer of a path: ``$.items["a b"][0]`` is ``/items/a b/0``.
+    """Return the JSON pointer of a path: ``$.items["a b"][0]`` is ``/items/a b/0``.
 
-    `outside` are the addresses of other documents: their places are shown as ``address#/pointer``.
-    Other paths that do not begin at ``$`` stay as they are.
+    `outside` are the addresses of other documents; places in them are written ``address#/pointer``.
+    Any other path that does not begin with ``$`` is returned unchanged.
     ``(1)`` marks a copy of a resource under a dynamic scope, and is left out.
     """
     if not path.startswith(("$", *outside)):
         return path
     root = max((uri for uri in outside if path.startswith(uri)), key=len, default="")
     steps = []
-    for found in _STEP.finditer(path, len(root) or 1):
-        name, index, quoted = found.groups()
+    for segment_match in _STEP.finditer(path, len(root) or 1):
+        name, index, quoted = segment_match.groups()
         if name is not None or index is not None or quoted is not None:
             step = json.loads(quoted) if quoted else name or index
             steps.append(step)
@@ -41,5 +41,5 @@ def pointer_of(path: str, outside: Sequence[str] = ()) -> str:
 
 
 def pointer(steps: Iterable[Step]) -> str:
-    """The JSON pointer of steps from the root (RFC 6901): ``("items", "a/b", 0)`` is ``/items/a~1b/0``."""
+    """Return the JSON pointer of steps from the root (RFC 6901): ``("items", "a/b", 0)`` is ``/items/a~1b/0``."""
     return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)

@@ -1,4 +1,4 @@
-"""Conditions on arrays: the schemas of the first items and of the rest, counts, and whether items differ."""
+"""Conditions on arrays: the schemas of the first items and of the rest, counts, and whether items must differ."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ..spelling.finite import json_key
 from .conditions import joined_by_identity, least, no_more
 from .handles import ANYTHING, Children, CountOf, FewOf, Handle, Values, asks_nothing
 
-Distinct = Literal["no", "endless", "exhaustible"]  # must items differ, and out of how many values
-MAX_COUNTED = 64  # items behind the prefix of which arrays are counted
+Distinct = Literal["no", "endless", "exhaustible"]  # whether items must differ, and whether their values can run out
+MAX_COUNTED = 64  # items after the prefix, up to which arrays are counted
 
 
 class Contains(NamedTuple):
-    """From `low` to `high` of the items from index `start` on are in `handle`."""
+    """Condition that `low` to `high` of the items from index `start` on are in `handle`."""
 
     handle: Handle
     low: int
@@ -24,7 +24,7 @@ class Contains(NamedTuple):
 
 
 class Arrays(NamedTuple):
-    """The arrays whose items are in `prefix`, one after the other, and then in `rest`."""
+    """The arrays whose first items are in `prefix`, one after the other, and all further items in `rest`."""
 
     prefix: tuple[Handle, ...] = ()
     rest: Handle = ANYTHING
@@ -32,19 +32,19 @@ class Arrays(NamedTuple):
     max_items: int | None = None
     contains: tuple[Contains, ...] = ()
     unique: bool = False
-    repeated: bool = False  # some item twice
+    repeated: bool = False  # some item occurs twice
 
     def item(self, index: int) -> Handle:
-        """Return what is asked of an item, `contains` aside."""
+        """Return the schema of an item, without `contains`."""
         return self.prefix[index] if index < len(self.prefix) else self.rest
 
     def places(self) -> tuple[Handle, ...]:
-        """Return the schemas of the items that there can be."""
+        """Return the schemas of the items that an array can have."""
         n, most = len(self.prefix), self.max_items
         return self.prefix[:most] if most is not None and most <= n else (*self.prefix, self.rest)
 
     def meet(self, other: Arrays, children: Children) -> Arrays | None:
-        """Return the arrays in both; None if items must all differ and two must be equal."""
+        """Return the arrays in both; None if all items must differ and two must be equal."""
         if other is ANY_ARRAYS or self is other:
             return None if self.unique and self.repeated else self
         if self is ANY_ARRAYS:
@@ -60,7 +60,7 @@ class Arrays(NamedTuple):
         )  # fmt: skip
 
     def complement(self, children: Children) -> Iterator[Arrays]:
-        """Yield the arrays that fail at one condition, for each condition."""
+        """Yield, for each condition, the arrays that violate it."""
         if self.min_items:
             yield Arrays(max_items=self.min_items - 1)
         if self.max_items is not None:
@@ -82,14 +82,14 @@ class Arrays(NamedTuple):
             yield Arrays(unique=True)
 
     def is_empty(self, children: Children, depth: int) -> bool:
-        """Whether no array is seen to satisfy the conditions; items are looked at `depth` - 1 levels down."""
+        """Whether no array evidently satisfies the conditions; items are examined `depth` - 1 levels down."""
         if (self.max_items is not None and self.min_items > self.max_items) or (self.unique and self.repeated):
             return True
         needed = range(min(self.min_items, len(self.prefix) + 1))
         return any(children.nothing(self.item(i), depth - 1) for i in needed)
 
     def within(self, other: Arrays, children: Children, depth: int) -> bool:
-        """Whether the conditions of `other` are seen to follow from these."""
+        """Whether the conditions of `other` evidently follow from these."""
         if other is ANY_ARRAYS or self is other:
             return True
         if self.min_items < other.min_items or not no_more(self.max_items, other.max_items):
@@ -116,29 +116,29 @@ class Arrays(NamedTuple):
                 return False
             if c.high is not None and sum(children.admits(c.handle, v, not wide, not sure) for v in counted) > c.high:
                 return False
-        asked = value[: len(self.prefix)] if asks_nothing(self.rest) else value
-        return all(children.admits(self.item(i), v, wide, sure) for i, v in enumerate(asked))
+        examined = value[: len(self.prefix)] if asks_nothing(self.rest) else value
+        return all(children.admits(self.item(i), v, wide, sure) for i, v in enumerate(examined))
 
     def values(self, kinds: int, most: int, few: FewOf, children: Children) -> list[Any] | None:
-        """Return the arrays whose items are in `prefix` and `rest`, or None if there are more than about `most`."""
-        found: list[list[Any]] = [[]]
-        longest = found
+        """Return the arrays whose items are in `prefix` and `rest`; None if there are more than about `most`."""
+        arrays: list[list[Any]] = [[]]
+        longest = arrays
         for i in range(most):
             if not longest or i == self.max_items:
-                return found
+                return arrays
             values = few(self.item(i))
             if values is None or len(longest) * len(values) > most:
                 return None
             longest = [[*items, v] for items in longest for v in values]
             if self.unique:
                 longest = [items for items in longest if len({json_key(v) for v in items}) == len(items)]
-            found += longest
+            arrays += longest
         return None
 
     def n_values(self, kinds: int, of: CountOf, children: Children) -> Count:
-        """Return bounds on the number of values, but for the array without items.
+        """Return bounds on the number of values, without the empty array.
 
-        Behind the prefix `MAX_COUNTED` items say all: what still grows is endless by then.
+        `MAX_COUNTED` items after the prefix decide: a number that still grows there is taken for endless.
         """
         if any(c.low and of(c.handle).most < (c.low if self.unique else 1) for c in self.contains):
             return Count(0, 0)
@@ -146,19 +146,19 @@ class Arrays(NamedTuple):
         last = n + MAX_COUNTED
         low, high = max(self.min_items, 1), ENDLESS if self.max_items is None else self.max_items
         least = most = 0
-        some = all_ = 1  # arrays of one length
+        fewest = largest = 1  # bounds on the arrays of one length
         for length in range(1, min(high, last) + 1):
             item = of(self.item(length - 1))
             used = length - 1 if self.unique else 0
-            some = min(some * max(item.least - used, 0), ENDLESS)
-            all_ = min(all_ * (max(item.most - max(used - n, 0), 0) if item.most < ENDLESS else ENDLESS), ENDLESS)
+            fewest = min(fewest * max(item.least - used, 0), ENDLESS)
+            largest = min(largest * (max(item.most - max(used - n, 0), 0) if item.most < ENDLESS else ENDLESS), ENDLESS)
             if length >= min(low, last):
-                least, most = min(least + some, ENDLESS), min(most + all_, ENDLESS)
-            if not all_ or least >= ENDLESS or (most >= ENDLESS and not some):
+                least, most = min(least + fewest, ENDLESS), min(most + largest, ENDLESS)
+            if not largest or least >= ENDLESS or (most >= ENDLESS and not fewest):
                 break
-        if all_ and high > last:
+        if largest and high > last:
             most = ENDLESS
-            least = ENDLESS if some and self.max_items is None and not self.unique else least
+            least = ENDLESS if fewest and self.max_items is None and not self.unique else least
         if self.repeated or any(c.low or c.high is not None for c in self.contains):
             least = 0
         if self.unique and of(self.item(low - 1)).least < low:

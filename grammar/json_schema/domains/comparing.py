@@ -1,14 +1,15 @@
-"""What is seen of two shapes without making their intersection a part of the grammar: no value, none in common, inside.
+"""Comparisons of shapes that do not make their intersection a part of the grammar.
 
-    is_empty    a shape has no value            `nothing`   a child has none
-    overlap     two may have one in common
-    within      all values of one are in another            `narrows`   the same of two children
+    is_empty    a shape has no value                    `nothing`   a child has no value
+    overlap     two shapes may have a value in common
+    within      all values of a shape are in another    `narrows`   the same for two children
 
-"Seen" is one-sided: True is certain, False is not (of `overlap`: the other way round).  Conditions are compared by
-themselves, children by what they name or, down to a depth, by their own alternatives.  A product of unions stays small
-only where this sees enough: an alternative that excludes another costs nothing, and so does one that implies it.
+The answers are one-sided: True is certain and False is not (for `overlap` the reverse).  Docstrings say "evidently" for
+that.  Conditions are compared on their own.  Children are compared by name or, down to a depth, by their alternatives.
+A product of unions stays small only if these comparisons find enough: an alternative that excludes another, or implies
+it, costs nothing.
 
-A child may be in the middle of being read: then nothing is seen of it, and what follows from that is not remembered.
+A child may be in the middle of being read.  Then nothing is known of it, and conclusions from that are not cached.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from .membership import Membership
 from .shape import ANY_DOMAINS, BeingRead, Shape
 from .types import BOOLEAN, KINDS, NULL, OBJECT
 
-DEPTH = 3  # levels down to which two alternatives are looked at to see that they exclude each other
+DEPTH = 3  # levels down to which two alternatives are examined for excluding each other
 MAX_PAIRS = 256  # alternatives of two children that are compared
 
 
@@ -36,21 +37,21 @@ class Comparisons(Membership):
 
     def __init__(self, wholes: str) -> None:
         super().__init__(wholes)
-        self.unknown = 0  # how often a schema was looked at in vain, for it was being read
-        # (id of a child, levels looked at) -> (it, is it seen to be empty); not what met a schema that was being read
+        self.unknown = 0  # how often a schema could not be examined because it was being read
+        # (id of a child, levels examined) -> (the child, whether it is evidently empty), unless a schema was being read
         self._empty: dict[tuple[int, int], tuple[Handle, bool]] = {}
-        # ids of two children -> (they, are they seen to exclude each other)
+        # ids of two children -> (the children, whether they evidently exclude each other)
         self._excluding: dict[tuple[int, int], tuple[Handle, Handle, bool]] = {}
-        # (ids of two children, levels looked at) -> (they, is the first seen to have no value that the second lacks)
+        # (ids of two children, levels examined) -> (the children, whether the first is evidently within the second)
         self._narrower: dict[tuple[int, int, int], tuple[Handle, Handle, bool]] = {}
 
     @abstractmethod
     def looked_at(self, handle: Handle) -> list[Shape] | None:
-        """Return the alternatives of a child, if they can be read now."""
+        """Return the alternatives of a child, or None if they cannot be read now."""
 
     @abstractmethod
     def intersection(self, a: Shape, b: Shape) -> Shape | None:
-        """Return the values in both of two shapes, or None if they are seen to be none."""
+        """Return the values in both of two shapes, or None if there evidently are none."""
 
     @abstractmethod
     def conjoin(self, a: Handle, b: Handle) -> Handle:
@@ -74,28 +75,29 @@ class Comparisons(Membership):
         return both is not None and not self.is_empty(both, depth)
 
     def no_value_fits(self, a: Shape, b: Shape, depth: int) -> bool:
-        """Whether one of two shapes lists its values and the other is seen to have none of them."""
+        """Whether one of two shapes lists its values and the other evidently has none of them."""
         if a.values is None:
             a, b = b, a
         return a.values is not None and not any(self._might_accept(v, b, depth) for v in a.values)
 
     def apart(self, a: Shape, b: Shape) -> bool:
-        """Whether two sets of objects are seen to exclude each other by a property that both name and one requires."""
+        """Whether two sets of objects evidently exclude each other by a property that both name and one requires."""
         if a.mask & b.mask != OBJECT:
             return False
         mine, theirs = a.objects.properties, b.objects.properties
         if mine and theirs:
-            for name in a.objects.required + b.objects.required:  # where alternatives are many, most time passes here
+            # Schemas with many alternatives spend most of their time in this loop.
+            for name in a.objects.required + b.objects.required:
                 child, other = mine.get(name), theirs.get(name)
                 if child is not other and child is not None and other is not None:
                     x, y = number_of(child), number_of(other)
-                    known = self._excluding.get((x, y))
-                    if self._exclude(child, other) if known is None else known[2]:
+                    cached = self._excluding.get((x, y))
+                    if self._exclude(child, other) if cached is None else cached[2]:
                         return True
         return False
 
     def _exclude(self, a: Handle, b: Handle) -> bool:
-        """Whether two children are seen to have no value in common."""
+        """Whether two children evidently have no value in common."""
         x, y = number_of(a), number_of(b)
         before = self.unknown
         left, right = self.looked_at(a), self.looked_at(b)
@@ -107,7 +109,7 @@ class Comparisons(Membership):
         return out
 
     def is_empty(self, s: Shape, depth: int) -> bool:
-        """Whether a shape is seen to have no value; children are looked at `depth` levels down."""
+        """Whether a shape evidently has no value; children are examined `depth` levels down."""
         if s.values is not None:
             return not any(self._might_accept(v, s, depth) for v in s.values)
         mask = s.mask
@@ -128,15 +130,15 @@ class Comparisons(Membership):
             return True
 
     def nothing(self, handle: Handle, depth: int) -> bool:
-        """Whether a child is seen to have no value."""
+        """Whether a child evidently has no value."""
         if isinstance(handle, tuple) and isinstance(handle[0], bool):
             return not handle[0]
         if depth < 0:
             return False
         key = number_of(handle), depth
-        known = self._empty.get(key)
-        if known is not None:
-            return known[1]
+        cached = self._empty.get(key)
+        if cached is not None:
+            return cached[1]
         before = self.unknown
         shapes = self.looked_at(handle)
         out = shapes is not None and all(self.is_empty(s, depth) for s in shapes)
@@ -145,11 +147,11 @@ class Comparisons(Membership):
         return out
 
     def parted(
-        self, handle: Handle, asked: Iterable[tuple[int, Handle]], depth: int, most: int, path: str
+        self, handle: Handle, conditions: Iterable[tuple[int, Handle]], depth: int, most: int, path: str
     ) -> list[tuple[Handle, int]]:
-        """A child, parted by what its values meet of (bits, what is asked); LimitError for over `most` parts."""
+        """Split a child by which of (bits, condition) its values meet; raises LimitError for more than `most` parts."""
         parts: list[tuple[Handle, int]] = [(handle, 0)]
-        for bits, condition in asked:
+        for bits, condition in conditions:
             split = [
                 (self.conjoin(value, part), met | more)
                 for value, met in parts
@@ -163,7 +165,7 @@ class Comparisons(Membership):
     # ---- inside ------------------------------------------------------------------------------------------------------
 
     def within(self, a: Shape, b: Shape, depth: int = 1) -> bool:
-        """Whether `a` is seen to have no value outside `b`; children are looked at `depth` levels down."""
+        """Whether `a` evidently has no value outside `b`; children are examined `depth` levels down."""
         if a.mask & ~b.mask or b.seen is not a.seen:
             return False
         if b.free:
@@ -191,15 +193,15 @@ class Comparisons(Membership):
             return False
 
     def narrows(self, a: Handle, b: Handle, depth: int) -> bool:
-        """Whether a child is seen to have no value that another one lacks."""
+        """Whether child `a` evidently has no value that child `b` lacks."""
         if _names_less(a, b):
             return True
         if depth <= 0:
             return False
         key = number_of(a), number_of(b), depth
-        known = self._narrower.get(key)
-        if known is not None:
-            return known[2]
+        cached = self._narrower.get(key)
+        if cached is not None:
+            return cached[2]
         before = self.unknown
         out = self._alternatives_within(a, b, depth - 1)
         if out or self.unknown == before:
@@ -214,7 +216,7 @@ class Comparisons(Membership):
 
 
 def _names_less(a: Handle, b: Handle) -> bool:
-    """The same by the schemas that two children name, which are not read."""
+    """Like `narrows`, but by the schemas that two children name, which are not read."""
     if a is b:
         return True
     if isinstance(b, tuple):
@@ -223,8 +225,8 @@ def _names_less(a: Handle, b: Handle) -> bool:
     elif isinstance(a, tuple) and a[0] is False:
         return True
     if isinstance(a, Compound) and a.kind == "and":
-        asked = b.parts if isinstance(b, Compound) and b.kind == "and" else (b,)
-        return all(any(_same(x, y) for x in a.parts) for y in asked)
+        needed = b.parts if isinstance(b, Compound) and b.kind == "and" else (b,)
+        return all(any(_same(x, y) for x in a.parts) for y in needed)
     return isinstance(b, Compound) and b.kind == "or" and any(_same(a, x) for x in b.parts)
 
 

@@ -1,4 +1,4 @@
-"""Small operations on the conditions that several domains have: tuples of conditions, counts, excluded values."""
+"""Small operations on conditions that several domains have: tuples of conditions, counts, excluded values."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ def joined(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def united(a: Mapping[Any, Any], b: Mapping[Any, Any]) -> Mapping[Any, Any]:
-    """Return the excluded values of both."""
+    """Return the excluded values of both mappings."""
     return {**a, **b} if a and b else a or b
 
 
 def least(a: int | None, b: int | None) -> int | None:
-    """Return the smaller upper bound of a count; None is no bound."""
+    """Return the smaller of two upper bounds; None is no bound."""
     return b if a is None else a if b is None else min(a, b)
 
 

@@ -1,7 +1,7 @@
-"""Handles name schemas without looking into them, so that recursion through items and members stays symbolic.
+"""Handles name schemas without reading them, so that recursion through items and members stays symbolic.
 
     (schema, path)     one schema of the document
-    Compound           "and", "or" or "not" of handles, interned: there are finitely many
+    Compound           "and", "or" or "not" of handles; interned, so there are finitely many
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any, Literal, NamedTuple, Protocol
 from ...language import Count
 from ...regular import Regular
 
-Site = tuple[Any, str]  # a schema (dict or bool) and its path
+Site = tuple[Any, str]  # a schema (dict or bool), its path
 
 
 class Compound:
-    """The values in all ("and") or any ("or") of `parts`, or outside the only one ("not")."""
+    """The values in all ("and") or any ("or") of `parts`, or outside its only part ("not")."""
 
     __slots__ = ("kind", "parts")
 
@@ -32,9 +32,9 @@ NOTHING_AT_ALL: Site = (False, "$")
 
 
 class KeyClass(NamedTuple):
-    """Keys other than `names`, not matching any of `patterns`, matching `pattern`, and in the schema `key`.
+    """The keys that are not in `names`, match none of `patterns`, match `pattern`, and are in the schema `key`.
 
-    only: the class has just this key; all else is at its default then.
+    only: the class is this one key; all other fields then have their defaults.
     """
 
     names: frozenset[str] = frozenset()
@@ -45,12 +45,12 @@ class KeyClass(NamedTuple):
 
 
 Keyed = tuple[KeyClass, Handle]
-FewOf = Callable[[Handle], Collection[Any] | None]  # the values of a child; None if they are not few
-CountOf = Callable[[Handle], Count]  # how many values a child has
+FewOf = Callable[[Handle], Collection[Any] | None]  # the values of a child; None if there are too many
+CountOf = Callable[[Handle], Count]  # bounds on the number of values of a child
 
 
 class Values(Protocol):
-    """Tells of values whether the schemas of items and members have them (:mod:`.membership`)."""
+    """Decides whether the schemas of items and members have given values (:mod:`.membership`)."""
 
     def admits(self, handle: Handle, value: Any, wide: bool = False, sure: bool = False) -> bool:
         """Whether a schema has a value."""
@@ -69,22 +69,22 @@ class Children(Values, Protocol):
         """Return a handle to all other values."""
 
     def nothing(self, handle: Handle, depth: int) -> bool:
-        """Whether a schema is seen to have no value, `depth` levels down."""
+        """Whether a schema evidently has no value, examined `depth` levels down."""
 
     def narrows(self, a: Handle, b: Handle, depth: int) -> bool:
-        """Whether `a` is seen to have no value that `b` lacks, `depth` levels down."""
+        """Whether `a` evidently has no value that `b` lacks, examined `depth` levels down."""
 
     def texts(self, handle: Handle, wide: bool = False) -> Regular:
-        """Return the texts that a schema has, or if `wide` may have."""
+        """Return the texts that a schema has, or if `wide`, all that it may have."""
 
 
 def number_of(handle: Handle) -> int:
-    """Return what tells children apart: which schema, wherever it is met."""
+    """Return the identity of a child: the same for a schema wherever it occurs."""
     return id(handle[0] if isinstance(handle, tuple) else handle)
 
 
 def path_of(handle: Handle) -> str:
-    """Return a place to name in a message."""
+    """Return a location for messages."""
     while isinstance(handle, Compound):
         handle = handle.parts[0]
     return handle[1]

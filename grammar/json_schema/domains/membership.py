@@ -1,8 +1,8 @@
-"""Whether a value fits: a shape, a child, a class of property names.
+"""Whether a value is in a shape or a child, and whether a property name is in a class.
 
-Some formats are known from two sides only (:mod:`..spelling.formats`): what has them, and, `wide`, what may have them.
-Who negates the answer asks for the other one.  `sure` asks in the same way for what is certainly in a set that is
-loose, which is nothing.
+Some formats are known by two bounds only (:mod:`..spelling.formats`): texts that certainly have the format, and, for
+`wide`, texts that may have it.  A caller that negates the answer asks for the other bound.  `sure` likewise asks for
+the values that are certainly in a loose set: there are none.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .types import ARRAY, BOOLEAN, FRACTION, INTEGER, NULL, NUMBER, OBJECT, STRI
 
 
 class Membership(ABC):
-    """Tells of values whether they fit."""
+    """Decides whether values are in shapes, children and classes of names."""
 
     __slots__ = ("_value_keys", "_wholes")
 
@@ -33,7 +33,7 @@ class Membership(ABC):
         """Return the alternatives of a child."""
 
     def accepts(self, value: Any, shape: Shape, wide: bool = False, sure: bool = False) -> bool:
-        """Whether a value satisfies the conditions of a shape, `values` aside."""
+        """Whether a value satisfies the conditions of a shape, apart from `values`."""
         mask = shape.mask
         if sure and shape.loose:
             return False
@@ -46,21 +46,21 @@ class Membership(ABC):
         if isinstance(value, (int, float, Decimal)):
             kind = INTEGER if is_whole(value) else FRACTION
             if wide and self._wholes != "value":
-                kind = NUMBER  # in draft 4, 1.0 is no integer
+                kind = NUMBER  # in draft 4, 1.0 is not an integer
             return bool(mask & kind) and shape.numbers.accepts(value)
         if isinstance(value, list):
             return bool(mask & ARRAY) and shape.arrays.accepts(value, self, wide, sure)
         return bool(mask & OBJECT) and shape.objects.accepts(value, self, wide, sure)
 
     def _keys(self, values: Any) -> frozenset[Key]:
-        """The keys of the values of a shape; the list is kept alive, so that its identity stays its own."""
-        got = self._value_keys.get(id(values))
-        if got is None:
-            got = self._value_keys[id(values)] = values, frozenset(map(json_key, values))
-        return got[1]
+        """Return the keys of the values of a shape.  The cache keeps the list alive, so its id stays unique."""
+        cached = self._value_keys.get(id(values))
+        if cached is None:
+            cached = self._value_keys[id(values)] = values, frozenset(map(json_key, values))
+        return cached[1]
 
     def in_class(self, name: str, keys: KeyClass, wide: bool = False, sure: bool = False) -> bool:
-        """Whether a property's name is in a class."""
+        """Whether the name of a property is in a class."""
         if keys.only is not None:
             return name == keys.only
         if name in keys.names:
@@ -75,7 +75,7 @@ class Membership(ABC):
         return keys.key is None or self.admits(keys.key, name, wide, sure)
 
     def texts(self, handle: Handle, wide: bool = False) -> Regular:
-        """The texts that a child has, or if `wide` may have."""
+        """Return the texts that a child has, or if `wide`, all that it may have."""
         trees: list[Regular] = []
         for shape in self.of_handle(handle):
             if shape.mask & STRING:
@@ -83,8 +83,8 @@ class Membership(ABC):
                     tree = shape.strings.language(wide)
                     trees += [] if tree is None else [tree]
                 else:
-                    found = [v for v in shape.values if isinstance(v, str) and self.accepts(v, shape, wide)]
-                    trees += [Literal(v.encode("utf-8", "replace")) for v in found]
+                    texts = [v for v in shape.values if isinstance(v, str) and self.accepts(v, shape, wide)]
+                    trees += [Literal(v.encode("utf-8", "replace")) for v in texts]
         return alt(*trees)
 
     def is_loose(self, handle: Handle) -> bool:

@@ -1,8 +1,8 @@
-"""The names that objects can have: those that their conditions speak of, and all others in classes.
+"""The names that objects can have: those that conditions list, and all others in classes.
 
-Two names are in one class if the same conditions hold for them: patterns (``patternProperties``) and
-schemas of names (``propertyNames``).  So what a member's value has to satisfy depends on the class alone, and the
-classes are a partition of all names that are not listed.
+Two names are in one class if the same conditions hold for them: patterns (``patternProperties``) and schemas of names
+(``propertyNames``).  So the condition on a member's value depends on the class alone, and the classes partition all
+names that are not listed.
 """
 
 from __future__ import annotations
@@ -19,32 +19,33 @@ from ...regular import ANY_TEXT, Literal, Regular, alt, both, minus
 from ..spelling.strings import pattern_language
 from .handles import Children, KeyClass
 
-FEW_ATOMS = 4  # patterns and name schemas in one object that are combined without a look at which exclude each other
-MAX_CLASSES = 256  # of names in one object
+FEW_ATOMS = 4  # patterns and name schemas in one object that are combined without comparing them
+MAX_CLASSES = 256  # classes of names in one object
 
 Atom = tuple[Any, Regular, Regular]
 
 
-Parts = Iterator[tuple[Regular, set[Any]]]  # the names of a class, and the marks of the atoms that hold
+Parts = Iterator[tuple[Regular, set[Any]]]  # the names of a class, and the marks of the atoms that contain them
 
 
 def parted(children: Children, classes: list[KeyClass], listed: Iterable[str], path: str) -> Parts:
-    """Yield the parts of all names but those that are `listed`; `holds` says which classes of keys a part is in.
+    """Yield the parts of all names that are not `listed`; `holds` says which classes of keys a part is in.
 
-    A name that may or may not have a format is in no part.  Raises LimitError on more than `MAX_CLASSES`.
+    A name that may or may not have a format is in no part.  Raises LimitError for more than `MAX_CLASSES` classes.
     """
     atoms = _atoms(children, [keys for keys in classes if keys.only is None])
     taken: list[Regular] = [Literal(name.encode()) for name in listed if has_utf8(name)]
-    found = [
+    candidates = [
         (_texts_of(atoms, inside, outside, taken), {atoms[k][0] for k in inside})
         for inside, outside in _parts(atoms, path)
     ]
-    times = Counter(texts for texts, _ in found)
-    return (part for part in found if times[part[0]] == 1)  # no text is in two parts, so equal ones are empty
+    times = Counter(texts for texts, _ in candidates)
+    return (part for part in candidates if times[part[0]] == 1)  # no text is in two parts, so equal parts are empty
 
 
 def _atoms(children: Children, classes: list[KeyClass]) -> list[Atom]:
-    """What tells names apart: (its mark in `holds`, the texts it has for certain, those it may have)."""
+    """Return the sets that separate names, each as (its mark for `holds`, texts certainly in it, texts possibly in
+    it)."""
     own = ([] if k.pattern is None else [k.pattern] for k in classes)
     patterns = dict.fromkeys(p for k, one in zip(classes, own, strict=True) for p in (*sorted(k.patterns), *one))
     schemas = {id(k.key): k.key for k in classes if k.key is not None}
@@ -54,16 +55,17 @@ def _atoms(children: Children, classes: list[KeyClass]) -> list[Atom]:
 
 
 def _parts(atoms: list[Atom], path: str) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """The classes that atoms part the texts into, as (atoms that they are in, the others); some may be empty.
+    """Return the classes into which atoms split the texts, each as (atoms that contain it, other atoms); some may
+    be empty.
 
-    Of many atoms any two are compared: which exclude each other, and which lie within another one.
+    More than `FEW_ATOMS` atoms are first compared in pairs for exclusion and inclusion.
     """
-    some = len(atoms) > FEW_ATOMS
+    many = len(atoms) > FEW_ATOMS
     parts: list[tuple[tuple[int, ...], tuple[int, ...]]] = [((), ())]
     for k, (_, sure, may) in enumerate(atoms):
-        excluded = [some and are_disjoint(sure, inner) for _, inner, _ in atoms[:k]]
-        within = [some and is_within(sure, outer) for _, _, outer in atoms[:k]]
-        holds = [some and is_within(inner, may) for _, inner, _ in atoms[:k]]
+        excluded = [many and are_disjoint(sure, inner) for _, inner, _ in atoms[:k]]
+        within = [many and is_within(sure, outer) for _, _, outer in atoms[:k]]
+        holds = [many and is_within(inner, may) for _, inner, _ in atoms[:k]]
         split = []
         for inside, outside in parts:
             if not any(excluded[i] for i in inside) and not any(within[i] for i in outside):
@@ -74,7 +76,7 @@ def _parts(atoms: list[Atom], path: str) -> list[tuple[tuple[int, ...], tuple[in
         if len(parts) > MAX_CLASSES:
             raise LimitError(
                 f"more than {MAX_CLASSES} classes of property names in one object; use fewer patterns of names, or "
-                f"such as exclude each other at {path}"
+                f"patterns that exclude each other at {path}"
             )
     return parts
 
@@ -82,13 +84,14 @@ def _parts(atoms: list[Atom], path: str) -> list[tuple[tuple[int, ...], tuple[in
 def _texts_of(
     atoms: list[Atom], inside: tuple[int, ...], outside: tuple[int, ...], taken: list[Regular]
 ) -> Regular:
-    """The texts that are certainly in some atoms, may not be in others, and are not taken."""
+    """Return the texts that are certainly in all atoms of `inside`, not possibly in those of `outside`, and not in
+    `taken`."""
     tree = both(*(atoms[k][1] for k in inside)) if inside else ANY_TEXT
     return minus(tree, alt(*(atoms[k][2] for k in outside), *taken)) if outside or taken else tree
 
 
 def holds(keys: KeyClass, chosen: set[Any]) -> bool:
-    """Whether a key that has the `chosen` atoms and no others, and no name of its own, is in a class."""
+    """Whether a key in exactly the `chosen` atoms, which is not listed itself, is in a class."""
     return (
         keys.only is None
         and not keys.patterns & chosen

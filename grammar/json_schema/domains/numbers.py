@@ -1,4 +1,4 @@
-"""Conditions on numbers: an interval, what they are and are not multiples of, and single numbers that are left out."""
+"""Conditions on numbers: an interval, divisors, non-divisors, and excluded numbers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Numbers(NamedTuple):
     high_open: bool = False
     multiples: tuple[Decimal, ...] = ()
     not_multiples: tuple[Decimal, ...] = ()
-    excluded: Mapping[Key, Any] = NONE_EXCLUDED  # numbers that are left out, by their keys
+    excluded: Mapping[Key, Any] = NONE_EXCLUDED  # excluded numbers, by their keys
 
     def meet(self, other: Numbers, children: Children | None = None) -> Numbers:
         """Return the numbers in both."""
@@ -43,7 +43,7 @@ class Numbers(NamedTuple):
         )  # fmt: skip
 
     def complement(self, children: Children | None = None) -> Iterator[Numbers]:
-        """Yield the numbers that fail at one condition, for each condition but `excluded`."""
+        """Yield, for each condition but `excluded`, the numbers that violate it."""
         if self.low is not None:
             yield Numbers(high=self.low, high_open=not self.low_open)
         if self.high is not None:
@@ -61,7 +61,7 @@ class Numbers(NamedTuple):
         return low > high or (low == high and (self.low_open or self.high_open))
 
     def within(self, other: Numbers, children: Children | None = None, depth: int = 0) -> bool:
-        """Whether the conditions of `other` are seen to follow from these."""
+        """Whether the conditions of `other` evidently follow from these."""
         if other is ANY_NUMBERS or self is other:
             return True
         if other.low is not None and (self.low is None or (self.low, self.low_open) < (other.low, other.low_open)):
@@ -90,28 +90,28 @@ class Numbers(NamedTuple):
         return high is None or not (number > high or (self.high_open and number == high))
 
     def values(self, kinds: int, most: int, few: FewOf, children: Children) -> list[Any] | None:
-        """Return the numbers in the interval that are multiples, or None if there are more than `most`."""
-        found = self._multiples_within(kinds)
-        if found is None or found[1].stop - found[1].start > most:
+        """Return the numbers in the interval that are multiples; None if there are more than `most`."""
+        multiples = self._multiples_within(kinds)
+        if multiples is None or multiples[1].stop - multiples[1].start > most:
             return None
-        return [_number(n * found[0]) for n in found[1]]
+        return [_number(n * multiples[0]) for n in multiples[1]]
 
     def n_values(self, kinds: int, of: CountOf, children: Children) -> Count:
-        """Return bounds on the number of values; the numbers of an interval without a step are endless."""
-        found = self._multiples_within(kinds)
-        if found is None:
+        """Return bounds on the number of values; an interval without a step has endlessly many."""
+        multiples = self._multiples_within(kinds)
+        if multiples is None:
             is_known = not self.not_multiples and (kinds & INTEGER or not self.multiples)
             return Count(ENDLESS, ENDLESS) if is_known else UNKNOWN
-        n = min(found[1].stop - found[1].start, ENDLESS)
+        n = min(multiples[1].stop - multiples[1].start, ENDLESS)
         return Count(0 if self.not_multiples or not kinds & INTEGER else n - len(self.excluded), n)
 
     def most(self, kinds: int, of: CountOf, children: Children) -> int:
         return self.n_values(kinds, of, children).most
 
     def _multiples_within(self, kinds: int) -> tuple[Fraction, range] | None:
-        """A step and a range: its elements times the step are the numbers in the interval that are multiples.
+        """Return a step and a range: the elements of the range, times the step, are the multiples in the interval.
 
-        None if the interval has no end, or the numbers no step.
+        None if the interval is unbounded, or the numbers have no step.
         """
         steps = [Fraction(m) for m in self.multiples] + ([] if kinds & FRACTION else [Fraction(1)])
         step = Fraction(math.lcm(*(f.numerator for f in steps)), math.gcd(*(f.denominator for f in steps)) or 1)
@@ -132,7 +132,7 @@ class Numbers(NamedTuple):
         return step, range(first, last + 1)
 
     def conditions(self) -> tuple[Any, ...]:
-        """Return all that the spellings depend on, as the arguments of :func:`.intervals.numbers`; hashable."""
+        """Return all that the spellings depend on, as arguments of :func:`.intervals.numbers`; hashable."""
         return *self[:-1], tuple(map(exact, self.excluded.values()))
 
 
@@ -140,7 +140,8 @@ ANY_NUMBERS = Numbers()
 
 
 def _number(f: Fraction) -> int | Decimal:
-    """A fraction of powers of two and five as a number of JSON, with all its digits."""
+    """Return a fraction whose denominator has only the factors two and five, as a number of JSON with all its
+    digits."""
     if f.denominator == 1:
         return f.numerator
     with localcontext() as context:

@@ -1,4 +1,4 @@
-"""Conditions on objects: the schemas of named and of other members, required names, counts, and classes of names."""
+"""Conditions on objects: the schemas of named and other members, required names, counts, and classes of names."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ from .conditions import joined, joined_by_identity, least, no_more
 from .handles import ANYTHING, Children, CountOf, FewOf, Handle, KeyClass, Keyed, Values, asks_nothing
 from .names import holds, parted
 
-MAX_COUNTED = 64  # names in one class whose members are counted
+MAX_COUNTED = 64  # largest class of names whose members are counted
 
 NO_PROPERTIES: Mapping[str, Handle] = MappingProxyType({})
 
 
 class NameClass(NamedTuple):
-    """Names that are not listed and meet the same conditions."""
+    """A class of names that are not listed and for which the same conditions hold."""
 
     texts: Regular
     value: Handle
-    wanted: list[tuple[int, Handle]]  # the number of an existential, and what it asks of the value
+    wanted: list[tuple[int, Handle]]  # (number of an existential, its condition on the value)
 
 
 class Objects(NamedTuple):
-    """The objects whose members are in `properties`, by name, or else in `additional`."""
+    """The objects whose members are in `properties`, by name, and otherwise in `additional`."""
 
     properties: Mapping[str, Handle] = NO_PROPERTIES
     additional: Handle = ANYTHING
     required: tuple[str, ...] = ()
     min_properties: int = 0
     max_properties: int | None = None
-    universals: tuple[Keyed, ...] = ()  # asked of every member whose name is in a class
-    existentials: tuple[tuple[Keyed, ...], ...] = ()  # of each, asked of some member of one of its classes
+    universals: tuple[Keyed, ...] = ()  # conditions on every member whose name is in the class
+    existentials: tuple[tuple[Keyed, ...], ...] = ()  # each holds for some member of one of its classes
 
     def member(self, name: str) -> Handle:
-        """Return what `properties` and `additional` ask of a member."""
-        found = self.properties.get(name)
-        return self.additional if found is None else found
+        """Return the schema of a member by `properties` and `additional`."""
+        handle = self.properties.get(name)
+        return self.additional if handle is None else handle
 
     def meet(self, other: Objects, children: Children) -> Objects:
-        """Return the objects in both; members that are named here come first in the order."""
+        """Return the objects in both; the members that `self` names come first in the order."""
         if other is ANY_OBJECTS or self is other:
             return self
         if self is ANY_OBJECTS:
@@ -58,25 +58,26 @@ class Objects(NamedTuple):
         )  # fmt: skip
 
     def _properties_with(self, other: Objects, children: Children) -> Mapping[str, Handle]:
-        """Return the named members of both.  What only one names, and the other asks nothing of, is not looked at."""
+        """Return the named members of both.  A name of one side that the other side does not restrict is not
+        examined."""
         out = dict(self.properties)
         theirs = other.properties
         for name in theirs if asks_nothing(other.additional) else self.properties:
             if name in out:
-                mine, also = out[name], theirs.get(name, other.additional)
-                if mine is not also:
-                    out[name] = children.conjoin(mine, also)
+                mine, theirs_of_name = out[name], theirs.get(name, other.additional)
+                if mine is not theirs_of_name:
+                    out[name] = children.conjoin(mine, theirs_of_name)
         nothing = asks_nothing(self.additional)
-        for name, also in theirs.items():
+        for name, theirs_of_name in theirs.items():
             if name not in out:
-                out[name] = also if nothing else children.conjoin(self.additional, also)
+                out[name] = theirs_of_name if nothing else children.conjoin(self.additional, theirs_of_name)
         return out
 
     def complement(self, children: Children) -> Iterator[Objects]:
-        """Yield the objects that fail at one condition, for each condition.
+        """Yield, for each condition, the objects that violate it.
 
-        That some member fails is one condition, whichever it is: so complements of many shapes meet in few
-        alternatives.
+        "Some member violates its schema" is one condition for all members, so that the complements of many
+        shapes meet in few alternatives.
         """
         for name in self.required:
             # Without the name, or with another value there: one domain.
@@ -98,7 +99,8 @@ class Objects(NamedTuple):
             yield Objects(min_properties=self.max_properties + 1)
 
     def complement_by(self, name: str, children: Children) -> Iterator[Objects]:
-        """Like `complement`: the objects that fail at another condition are those that pass at a required member.
+        """Like `complement`, but objects that violate another condition have `name` with a value that satisfies
+        its schema.
 
         So the complements of several shapes that differ in that member meet in few alternatives.
         """
@@ -110,7 +112,7 @@ class Objects(NamedTuple):
                 yield other._replace(properties=properties, required=(name, *other.required))
 
     def is_empty(self, children: Children, depth: int) -> bool:
-        """Whether no object is seen to satisfy the conditions; members are looked at `depth` - 1 levels down."""
+        """Whether no object evidently satisfies the conditions; members are examined `depth` - 1 levels down."""
         most = self.max_properties
         return (
             (most is not None and max(self.min_properties, len(self.required)) > most)
@@ -119,7 +121,8 @@ class Objects(NamedTuple):
         )
 
     def all_of_member(self, name: str, children: Children, by_schemas: bool = False) -> Handle:
-        """Return what is asked of a member, by its name, the patterns that it matches and, if asked, its schemas."""
+        """Return all conditions on a member: of its name, the patterns that match it and, if `by_schemas`,
+        schemas of names."""
         out = self.member(name)
         for keys, child in self.universals:
             if (by_schemas or keys.key is None) and children.in_class(name, keys, wide=True):
@@ -127,7 +130,7 @@ class Objects(NamedTuple):
         return out
 
     def possible(self, wanted: tuple[Keyed, ...], children: Children, depth: int) -> tuple[Keyed, ...]:
-        """Return those of some classes of which there can be a member with the value that is asked for there."""
+        """Return those classes that can have a member with the value that is wanted there."""
 
         def fits(name: str, child: Handle) -> bool:
             return not children.nothing(children.conjoin(self.all_of_member(name, children), child), depth - 1)
@@ -135,7 +138,7 @@ class Objects(NamedTuple):
         return tuple(x for x in wanted if x[0].only is None or fits(x[0].only, x[1]))
 
     def has_some(self, wanted: tuple[Keyed, ...], children: Children, depth: int) -> bool:
-        """Whether there certainly is a member that is wanted."""
+        """Whether some member is certainly wanted."""
         if any(set(map(id, mine)) <= set(map(id, wanted)) for mine in self.existentials):
             return True
         return any(
@@ -145,7 +148,7 @@ class Objects(NamedTuple):
         )
 
     def within(self, other: Objects, children: Children, depth: int) -> bool:
-        """Whether the conditions of `other` are seen to follow from these."""
+        """Whether the conditions of `other` evidently follow from these."""
         if other is ANY_OBJECTS or self is other:
             return True
         if self.min_properties < other.min_properties or not no_more(self.max_properties, other.max_properties):
@@ -184,7 +187,7 @@ class Objects(NamedTuple):
         return all(children.admits(self.member(name), v, wide, sure) for name, v in value.items())
 
     def listed_names(self) -> tuple[str, ...]:
-        """Return the names that the conditions speak of."""
+        """Return the names that the conditions list."""
         in_classes = (
             name for keys in self._key_classes() for name in (sorted(keys.names) if keys.only is None else [keys.only])
         )
@@ -194,7 +197,7 @@ class Objects(NamedTuple):
         return [keys for keyed in (self.universals, *self.existentials) for keys, _ in keyed]
 
     def name_classes(self, children: Children, path: str = "$") -> Iterator[NameClass]:
-        """Yield the classes of the names that are not listed and that some value may have (:mod:`.names`)."""
+        """Yield the classes of names that are not listed and whose members can have a value (:mod:`.names`)."""
         for texts, chosen in parted(children, self._key_classes(), self.listed_names(), path):
             handle = self.additional
             for keys, also in self.universals:
@@ -206,28 +209,28 @@ class Objects(NamedTuple):
                 yield NameClass(texts, handle, asked)
 
     def values(self, kinds: int, most: int, few: FewOf, children: Children) -> list[Any] | None:
-        """Return what has all the objects, or None if that is more than about `most`."""
+        """Return a superset of the objects, or None if it has more than about `most`."""
         members = self._few_members(most, few, children) if self.max_properties != 0 else {}
         if members is None:
             return None
-        found: list[dict[str, Any]] = [{}]
+        objects: list[dict[str, Any]] = [{}]
         for name, values in members.items():
-            if len(found) * (1 + len(values)) > most:
+            if len(objects) * (1 + len(values)) > most:
                 return None
-            found += [{**others, name: v} for others in found for v in values]
-        return found
+            objects += [{**others, name: v} for others in objects for v in values]
+        return objects
 
     def _few_members(self, most: int, few: FewOf, children: Children) -> dict[str, Collection[Any]] | None:
-        """The names of all members that there can be, with their values."""
+        """Return the names of all members that an object can have, with their values."""
         is_full = self.max_properties is not None and self.max_properties <= len(self.required)
         if not is_full and not (self.universals or self.existentials) and asks_nothing(self.additional):
-            return None  # the usual case: any name
-        found: dict[str, Collection[Any]] = {}
+            return None  # the most common case: any name
+        members: dict[str, Collection[Any]] = {}
         for name in self.required if is_full else self.listed_names():
             values = few(self.all_of_member(name, children, True))
             if values is None:
                 return None
-            found[name] = values
+            members[name] = values
         try:
             classes = [] if is_full else list(self.name_classes(children))
         except LimitError:
@@ -239,11 +242,11 @@ class Objects(NamedTuple):
             names = words(texts, most)
             if names is None or (names and values is None):
                 return None
-            found.update((name.decode(), values or ()) for name in names)
-        return found
+            members.update((name.decode(), values or ()) for name in names)
+        return members
 
     def n_values(self, kinds: int, of: CountOf, children: Children) -> Count:
-        """Return bounds on the number of values but ``{}``: the upper one of `most` costs more."""
+        """Return bounds on the number of values except ``{}``; `most` has a better upper bound, which costs more."""
         if self.existentials or any(keys.key is not None for keys, _ in self.universals):
             return UNKNOWN
 
@@ -258,14 +261,14 @@ class Objects(NamedTuple):
         if missing > room:
             return UNKNOWN
         if (room > missing or len(others) < missing) and len(others) < room and not self.universals:
-            product *= ENDLESS if of(self.additional).least else 1  # members of other names, without end
+            product *= ENDLESS if of(self.additional).least else 1  # endlessly many members of other names
         if product < ENDLESS:
             product *= math.prod(others[:missing]) if len(others) >= missing else 0
             product *= math.prod([1 + least for least in others[missing:room]])
         return Count(max(min(product, ENDLESS) - (not self.required and not missing), 0), ENDLESS)
 
     def most(self, kinds: int, of: CountOf, children: Children) -> int:
-        """Return an upper bound on the number of values but ``{}``."""
+        """Return an upper bound on the number of values except ``{}``."""
         product = 1
         for name in self.listed_names():
             product *= of(self.all_of_member(name, children, True)).most + (name not in self.required)
@@ -277,9 +280,9 @@ class Objects(NamedTuple):
             except LimitError:
                 return ENDLESS
             for texts, child, _ in classes:
-                some = of(child).most
-                if some and (n := n_words(texts).most):
-                    product = ENDLESS if n > MAX_COUNTED or some >= ENDLESS else product * (1 + some) ** n
+                n_of_child = of(child).most
+                if n_of_child and (n := n_words(texts).most):
+                    product = ENDLESS if n > MAX_COUNTED or n_of_child >= ENDLESS else product * (1 + n_of_child) ** n
                 if product >= ENDLESS:
                     return ENDLESS
         return product - (not self.required)

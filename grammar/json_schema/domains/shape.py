@@ -1,21 +1,21 @@
-"""The normal form of a schema: alternatives of conjunctive shapes.
+"""The normal form of a schema: a union of conjunctive shapes.
 
-Problem.  Keywords are conditions that only bind together: ``required`` names what ``properties`` describes, ``enum``
-is cut by ``minimum``.  So no keyword can be lowered by itself.
+Problem.  Some keywords restrict values only together: ``required`` names what ``properties`` describes, ``minimum``
+cuts ``enum``.  So keywords cannot be lowered one by one.
 
-A schema is first read as a union of *shapes*.  A shape is a set of JSON values, given by conditions per JSON type that
-all hold:
+A schema is first read as a union of *shapes*.  A shape is a set of JSON values, given by conditions per JSON type. All
+conditions hold:
 
-    mask         which types at all
-    values       if not None: nothing but these values
+    mask         which types
+    values       if not None: only these values
     numbers      :class:`.numbers.Numbers`
     strings      :class:`.strings.Strings`
     arrays       :class:`.arrays.Arrays`
     objects      :class:`.objects.Objects`
 
-Shapes are closed under intersection (`intersect`); the complement of a shape is a union of shapes, one for each of its
-conditions (`complement`: De Morgan, where the complement of "every" is "some").  Unions stay lists.  Children are not
-read: a child is a handle (:mod:`.handles`).
+Shapes are closed under intersection (`intersect`).  The complement of a shape is a union of shapes, one for each of its
+conditions (`complement`: by De Morgan, the complement of "every" is "some").  Unions are lists.  Children are not read:
+a child is a handle (:mod:`.handles`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from .types import ANY_TYPE, ARRAY, BOOLEAN, KINDS, NULL, NUMBER, OBJECT, type_o
 
 
 class BeingRead(SchemaError):
-    """A schema was met again while it was being read; `key` is its key among those that are open."""
+    """A schema was met again while it was being read; `key` is its key among the open schemas."""
 
     def __init__(self, key: tuple[int, Tracks], path: str) -> None:
         super().__init__(f"the references form a loop without content at {path}")
@@ -46,15 +46,15 @@ class BeingRead(SchemaError):
 
 
 class Tracks(IntEnum):
-    """How far shapes note what the keywords have evaluated."""
+    """How precisely shapes record what the keywords have evaluated."""
 
     NONE = 0
-    EACH = 1  # each branch of an ``anyOf`` for itself
-    ALL = 2  # what satisfies several branches has been evaluated by all of them
+    EACH = 1  # each branch of an ``anyOf`` on its own
+    ALL = 2  # a value in several branches counts as evaluated by all of them
 
 
 class Seen(NamedTuple):
-    """What the keywords of a schema have evaluated, for ``unevaluated...`` and for :mod:`..read.closing`."""
+    """Properties and items that the keywords have evaluated, for ``unevaluated...`` and for :mod:`..read.closing`."""
 
     names: frozenset[str] = frozenset()
     patterns: frozenset[str] = frozenset()
@@ -62,7 +62,7 @@ class Seen(NamedTuple):
     items: int = 0
     all_items: bool = False
     contained: tuple[Handle, ...] = ()
-    of_objects: bool = False  # does a keyword speak of objects, or name their type
+    of_objects: bool = False  # whether a keyword is about objects, or names their type
 
     def united(self, other: Seen) -> Seen:
         """Return what either of two schemas has evaluated."""
@@ -80,25 +80,25 @@ class Domain(Protocol):
     """The conditions on the values of one type; `other` is a domain of the same type."""
 
     def meet(self, other: Any, children: Children) -> Any:
-        """Return the values in both; None if they are seen to be none."""
+        """Return the values in both; None if there evidently are none."""
 
     def complement(self, children: Children) -> Iterator[Any]:
-        """Yield the values that fail at one condition, for each condition."""
+        """Yield, for each condition, the values that violate it."""
 
     def is_empty(self, children: Children, depth: int) -> bool:
-        """Whether no value is seen to satisfy the conditions."""
+        """Whether no value evidently satisfies the conditions."""
 
     def within(self, other: Any, children: Children, depth: int) -> bool:
-        """Whether the conditions of `other` are seen to follow from these."""
+        """Whether the conditions of `other` evidently follow from these."""
 
     def values(self, kinds: int, most: int, few: FewOf, children: Children) -> Iterable[Any] | None:
-        """Return what has all the values, or None if that is more than about `most`."""
+        """Return a superset of the values, or None if it has more than about `most`."""
 
     def n_values(self, kinds: int, of: CountOf, children: Children) -> Count:
-        """Return bounds on the number of values; arrays and objects without content are not counted."""
+        """Return bounds on the number of values; empty arrays and objects are not counted."""
 
     def most(self, kinds: int, of: CountOf, children: Children) -> int:
-        """Return an upper bound on the number of values that costs more than that of `n_values`."""
+        """Return an upper bound on the number of values; it is better than that of `n_values`, and costs more."""
 
 
 ANY_DOMAINS: tuple[Domain, ...] = (ANY_NUMBERS, ANY_STRINGS, ANY_ARRAYS, ANY_OBJECTS)
@@ -110,7 +110,7 @@ class Shape(NamedTuple):
     path: str
     seen: Seen = NOT_SEEN
     mask: int = ANY_TYPE
-    values: list[Any] | None = None  # if given, nothing but these
+    values: list[Any] | None = None  # if given, only these
     numbers: Numbers = ANY_NUMBERS
     strings: Strings = ANY_STRINGS
     arrays: Arrays = ANY_ARRAYS
@@ -119,15 +119,15 @@ class Shape(NamedTuple):
 
     @property
     def free(self) -> bool:
-        """Whether there is no condition at all."""
+        """Whether the shape has no condition."""
         return self[2:] == NO_CONDITIONS
 
     def parts(self) -> Iterator[tuple[int, Domain]]:
-        """Yield (one of `KINDS`, the conditions) for the types that the values can have."""
+        """Yield (one of `KINDS`, its conditions) for the types that the values can have."""
         return ((kind, domain) for kind, domain in zip(KINDS, self.domains, strict=True) if self.mask & kind)
 
     def constants(self) -> list[Any]:
-        """Return null, false and true, as far as their types are among those of the shape."""
+        """Return null, false and true, if their types are among those of the shape."""
         return [None] * bool(self.mask & NULL) + [False, True] * bool(self.mask & BOOLEAN)
 
     @property
@@ -140,22 +140,22 @@ NO_CONDITIONS = Shape("$")[2:]
 
 
 def intersect(a: Shape, b: Shape, children: Children) -> Shape | None:
-    """Return the values in both, or None if they are seen to be none.  Members of `a` come first in the order."""
+    """Return the values in both, or None if there evidently are none.  Members of `a` come first in the order."""
     if a.seen is NOT_SEEN and a.free:
         return b
     if b.seen is NOT_SEEN and b.free:
         return a
     mask = a.mask & b.mask
-    met: list[Any] = []
+    domains: list[Any] = []
     for kind, x, y, anything in zip(KINDS, a.domains, b.domains, ANY_DOMAINS, strict=True):
         if not mask & kind or (x is anything and y is anything):
-            met.append(anything)
+            domains.append(anything)
             continue
         both = x.meet(y, children)
         if both is None:
             mask &= ~kind
             both = anything
-        met.append(both)
+        domains.append(both)
     if not mask:
         return None
     seen = NOT_SEEN if a.seen is NOT_SEEN and b.seen is NOT_SEEN else a.seen.united(b.seen)
@@ -163,24 +163,24 @@ def intersect(a: Shape, b: Shape, children: Children) -> Shape | None:
     if a.values is not None and b.values is not None:
         keys = {json_key(v) for v in b.values}
         values = [v for v in a.values if json_key(v) in keys]
-    return Shape._make((a.path, seen, mask, values, *met, a.loose or b.loose))
+    return Shape._make((a.path, seen, mask, values, *domains, a.loose or b.loose))
 
 
 def complement(
-    shape: Shape, values: list[Any] | None, children: Children, telling: str | None
+    shape: Shape, values: list[Any] | None, children: Children, discriminator: str | None
 ) -> Iterator[list[Shape]]:
-    """Yield what is not in a shape, as an intersection of unions.
+    """Yield the complement of a shape, as an intersection of unions.
 
-    values: those of the shape that satisfy all its conditions.  telling: a required property by which the complements
-    of objects are parted (:meth:`.objects.Objects.complement_by`).
+    values: the values of the shape that satisfy all its conditions.  discriminator: a required property by which
+    the complements of objects are split (:meth:`.objects.Objects.complement_by`).
     """
     if values is not None:
         yield from _without_values(shape.path, values)
         return
-    yield list(_without(shape, children, telling))
+    yield list(_without(shape, children, discriminator))
 
 
-def _without(s: Shape, children: Children, telling: str | None) -> Iterator[Shape]:
+def _without(s: Shape, children: Children, discriminator: str | None) -> Iterator[Shape]:
     path = s.path
     if s.mask != ANY_TYPE:
         yield Shape(path, mask=ANY_TYPE & ~s.mask)
@@ -190,8 +190,8 @@ def _without(s: Shape, children: Children, telling: str | None) -> Iterator[Shap
     for i, (kind, domain, anything) in enumerate(zip(KINDS, s.domains, ANY_DOMAINS, strict=True)):
         if not s.mask & kind or domain is anything:
             continue
-        if telling is not None and isinstance(domain, Objects):
-            failing: Iterator[Any] = domain.complement_by(telling, children)
+        if discriminator is not None and isinstance(domain, Objects):
+            failing: Iterator[Any] = domain.complement_by(discriminator, children)
         else:
             failing = domain.complement(children)
         for other in failing:
@@ -205,7 +205,7 @@ def some_property(path: str, wanted: tuple[Keyed, ...]) -> Shape:
 
 
 def _without_values(path: str, values: list[Any]) -> Iterator[list[Shape]]:
-    """All values but these."""
+    """Yield the complement of some values, as an intersection of unions."""
     mask = ANY_TYPE
     if any(v is None for v in values):
         mask &= ~NULL

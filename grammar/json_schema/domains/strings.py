@@ -1,7 +1,7 @@
-"""Conditions on strings: a length in characters, patterns and formats, and single texts that are left out.
+"""Conditions on strings: a length in characters, patterns and formats, and excluded texts.
 
-Some formats are known from two sides only (:mod:`..spelling.formats`): what has them, and what may have them.  Where a
-method has the parameter `wide`, that asks for the second.  Who negates the answer asks for the other one.
+Some formats are known by two bounds only (:mod:`..spelling.formats`): texts that certainly have the format, and texts
+that may have it.  The parameter `wide` selects the second.  A caller that negates the answer asks for the other bound.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from ..spelling.strings import has_format, pattern_language, text_language
 from .conditions import NONE_EXCLUDED, joined, least, no_more, united
 from .handles import Children, CountOf, FewOf
 
-N_CHARACTERS = 0x110000 - 0x800  # code points but the surrogates, which no text has
+N_CHARACTERS = 0x110000 - 0x800  # code points except surrogates, which do not occur in texts
 
 
 class Strings(NamedTuple):
-    """The strings that match all of `patterns`, have all of `formats`, and match and have none of the others."""
+    """The strings that match all `patterns`, have all `formats`, and match no `not_patterns` and have no
+    `not_formats`."""
 
     min_length: int = 0
     max_length: int | None = None
@@ -31,7 +32,7 @@ class Strings(NamedTuple):
     formats: tuple[str, ...] = ()
     not_patterns: tuple[str, ...] = ()
     not_formats: tuple[str, ...] = ()
-    excluded: Mapping[str, str] = NONE_EXCLUDED  # texts that are left out
+    excluded: Mapping[str, str] = NONE_EXCLUDED  # excluded texts
 
     def meet(self, other: Strings, children: Children | None = None) -> Strings:
         """Return the strings in both."""
@@ -47,7 +48,7 @@ class Strings(NamedTuple):
         )  # fmt: skip
 
     def complement(self, children: Children | None = None) -> Iterator[Strings]:
-        """Yield the strings that fail at one condition, for each condition but `excluded`."""
+        """Yield, for each condition but `excluded`, the strings that violate it."""
         if self.min_length:
             yield Strings(max_length=self.min_length - 1)
         if self.max_length is not None:
@@ -62,11 +63,11 @@ class Strings(NamedTuple):
             yield Strings(formats=(f,))
 
     def is_empty(self, children: Children | None = None, depth: int = 0) -> bool:
-        """Whether no text is seen to satisfy the conditions."""
+        """Whether no text evidently satisfies the conditions."""
         return _no_text(*self[:-1])
 
     def within(self, other: Strings, children: Children | None = None, depth: int = 0) -> bool:
-        """Whether the conditions of `other` are seen to follow from these."""
+        """Whether the conditions of `other` evidently follow from these."""
         if other is ANY_STRINGS or self is other:
             return True
         if self.min_length < other.min_length or not no_more(self.max_length, other.max_length):
@@ -99,29 +100,29 @@ class Strings(NamedTuple):
             return False
 
     def has_any_text(self) -> bool:
-        """Whether nothing but the length counts, and the single texts that are left out."""
+        """Whether the length and `excluded` are the only conditions."""
         return not (self.patterns or self.formats or self.not_patterns or self.not_formats)
 
     def conditions(self) -> tuple[Any, ...]:
-        """Return all that the spellings depend on, as the arguments of :func:`.spelling.text_language`; hashable."""
+        """Return all that the spellings depend on, as arguments of :func:`.spelling.text_language`; hashable."""
         return *self[:-1], tuple(self.excluded)
 
     def language(self, wide: bool = False) -> Regular | None:
-        """Return the texts as a regular language; None if they are seen to be none."""
+        """Return the texts as a regular language; None if there evidently are none."""
         return text_language(*self.conditions(), wide)
 
     def values(self, kinds: int, most: int, few: FewOf, children: Children) -> list[str] | None:
-        """Return the strings, also those that are left out one by one, or None if there are more than `most`."""
+        """Return the strings, including `excluded`; None if there are more than `most`."""
         tree = text_language(*self[:-1])
-        found = () if tree is None else words(tree, most)
-        return None if found is None else [word.decode() for word in found]
+        listed = () if tree is None else words(tree, most)
+        return None if listed is None else [word.decode() for word in listed]
 
     def n_values(self, kinds: int, of: CountOf, children: Children) -> Count:
         """Return bounds on the number of values."""
         if self.has_any_text():
             low, high = self.min_length, self.max_length
-            some = (N_CHARACTERS**n for n in range(low, min(high, low + 3) + 1)) if high is not None else (ENDLESS,)
-            count = Count(n := min(sum(some), ENDLESS), n)
+            counts = (N_CHARACTERS**n for n in range(low, min(high, low + 3) + 1)) if high is not None else (ENDLESS,)
+            count = Count(n := min(sum(counts), ENDLESS), n)
         else:
             tree = text_language(*self[:-1])
             count = Count(0, 0) if tree is None else n_words(tree)
@@ -136,12 +137,12 @@ ANY_STRINGS = Strings()
 
 @lru_cache(maxsize=1 << 14)
 def matches(pattern: str, text: str) -> bool:
-    """Whether a text matches a pattern somewhere; UnicodeEncodeError for a lone surrogate."""
+    """Whether a pattern matches somewhere in a text.  Raises UnicodeEncodeError for a lone surrogate."""
     return contains(pattern_language(pattern), text)
 
 
 def _may_have(name: str, text: str) -> bool:
-    """Whether a text is in the language that holds all texts of a format."""
+    """Whether a text is in the language that contains all texts of a format."""
     return contains(wide_language(name), text)
 
 
@@ -149,10 +150,10 @@ def _no_text(
     low: int, high: int | None, patterns: tuple[str, ...], formats: tuple[str, ...], not_patterns: tuple[str, ...],
     not_formats: tuple[str, ...],
 ) -> bool:  # fmt: skip
-    """Whether no text is seen to be within some conditions: of lengths the bounds, of patterns any two are compared.
+    """Whether no text evidently satisfies some conditions: lengths are compared with bounds, and patterns in pairs.
 
-    The automaton of all conditions together would see everything.  Where a schema combines dozens of patterns, there
-    is one for each combination: such a schema took 130 ms to read instead of 18.
+    The automaton of all conditions together would decide exactly.  But a schema that combines dozens of patterns
+    needs one automaton for each combination; such a schema took 130 ms to read instead of 18 ms.
     """
     if high is not None and low > high:
         return True
@@ -171,11 +172,11 @@ def _no_text(
 
 @lru_cache(maxsize=1 << 14)
 def _excludes(p: str, q: str) -> bool:
-    """Whether no text is seen to match two patterns."""
+    """Whether no text evidently matches both of two patterns."""
     return are_disjoint(pattern_language(p), pattern_language(q))
 
 
 @lru_cache(maxsize=1 << 14)
 def _implies(p: str, q: str) -> bool:
-    """Whether each text that matches `p` is seen to match `q`."""
+    """Whether each text that matches `p` evidently matches `q`."""
     return is_within(pattern_language(p), pattern_language(q))

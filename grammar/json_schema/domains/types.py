@@ -1,4 +1,4 @@
-"""The JSON types as bits of a mask; numbers are two types, since ``integer`` takes only some of them."""
+"""JSON types as bits of a mask.  Numbers are two types, since ``integer`` takes only some of them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ NULL, BOOLEAN, INTEGER, FRACTION, STRING, ARRAY, OBJECT = (1 << i for i in range
 NUMBER = INTEGER | FRACTION
 SCALARS = NULL | BOOLEAN | NUMBER | STRING
 ANY_TYPE = SCALARS | ARRAY | OBJECT
-KINDS = (NUMBER, STRING, ARRAY, OBJECT)  # the types whose values have conditions, in the order of a shape's domains
+KINDS = (NUMBER, STRING, ARRAY, OBJECT)  # types whose values have conditions, in the order of a shape's domains
 
 
 def type_of(value: Any) -> int:
-    """Return the types, as a mask, of a JSON value."""
+    """Return the types of a JSON value, as a mask."""
     if value is None or isinstance(value, bool):
         return NULL if value is None else BOOLEAN
     if isinstance(value, str):
