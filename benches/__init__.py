@@ -1,6 +1,6 @@
-"""Rivals side by side, on one machine, in one run: ``python -m benches --help``.
+"""Compares this engine with others, on one machine and in one run: ``python -m benches --help``.
 
-A number for one engine alone says little, and one against a rival says nothing if the two answer different questions.
+A time of one engine alone says little, and a comparison says nothing if two engines answer different questions.
 So every program here takes the same path::
 
     recorded data ──► jobs (source, token ids, expected verdicts)      schemas/sample.py  grammars/cases.py  ──► jobs.py
@@ -11,13 +11,13 @@ So every program here takes the same path::
                         ▼
                       measurements.py ──► targets.py, markdown.py ──► results/*.md, results/*.jsonl
 
-Rules that hold in all of them:
+All of them follow these rules:
 
-- Verdicts come before times: a table of times stands under the table that says which instances were judged rightly.
-- A time is `time.perf_counter_ns` around one call from Python into the engine, with nothing of ours between the two
-  readings; the garbage collector is off; one pass, nothing repeated, so the first use of anything is in the numbers.
-  What the collector costs a server is counted by itself, over the whole way to a first mask (first_mask.py).
+- Verdicts come before times: the table above a table of times says which instances were judged correctly.
+- A time is `time.perf_counter_ns` around one call from Python into the engine. No other code runs between the two
+  readings, and the garbage collector is off. There is one pass, so the first use of anything is in the numbers.
+  first_mask.py measures the collector's cost separately, from the schema to the first mask.
 - Ratios are taken over the jobs that both engines compiled, never over two different sets.
-- Peak memory is that of the engine's own process (VmHWM; `ru_maxrss` would inherit the parent's).
-- Nothing here fails on a time. A target that is missed is printed as missed.
+- Peak memory is that of the engine's own process (VmHWM, since `ru_maxrss` would inherit the parent's peak).
+- No bench fails because of a time. A missed target is printed as missed.
 """

@@ -1,6 +1,6 @@
-"""``python -m benches [BENCH | all] [--quick]``; BENCH is one of _BENCHES below.
+"""Runs the benches: ``python -m benches [BENCH | all] [--quick]``, where BENCH is one of _BENCHES below.
 
-The rules are in benches/__init__.py.
+benches/__init__.py has the rules that all benches follow.
 """
 
 from __future__ import annotations
@@ -30,46 +30,46 @@ from benches.schemas import (
 )
 
 _EXAMPLES = """examples:
-  python -m benches                                   everything; an hour on two cores, most of it XGrammar's
-  python -m benches all --quick --out /tmp/quick      20 schemas, few texts, short limits: does it run?
+  python -m benches                                   everything: an hour on two cores, mostly for XGrammar
+  python -m benches all --quick --out /tmp/quick      20 schemas, few texts, short limits: a check that all runs
   python -m benches schemas -n 50 --engines wfsa wfsa-lazy llguidance
-  python -m benches corpus --every 20                 every 20th of 9,090 schemas; without --every some hours
+  python -m benches corpus --every 20                 every 20th of 9,090 schemas; some hours without --every
   python -m benches grammars --cases sql json-lark --engines wfsa glrmask
   python -m benches vocab --only llama3 gemma3
   python -m benches items-latency --device cuda --sweeps items
   python -m benches items --items 1e5 1e6 --kinds uniform zipf --beams 2x70 16x256
 
-Results go to benches/results/NAME.md, with the raw lines in NAME.jsonl beside."""
+Results go to benches/results/NAME.md, and the raw lines to NAME.jsonl in the same folder."""
 
 _BENCHES = {
     "schemas": (sample_run, "JSON Schemas of the recorded corpus"),
     "corpus": (corpus, "every JSON Schema of the recorded corpus: coverage, compile times, reasons"),
-    "freedoms": (freedoms, "members in any order and values in any spelling: what each costs, and what it takes in"),
-    "packages": (packages, "schemas that packages of PyPI and npm ship, installed by name"),
-    "unique-items": (unique_items, "what comparing items costs under uniqueItems"),
+    "freedoms": (freedoms, "cost and coverage of members in any order and values in any spelling"),
+    "packages": (packages, "schemas that packages of PyPI and npm ship"),
+    "unique-items": (unique_items, "cost of comparing items under uniqueItems"),
     "batch": (batch_masks, "all masks of a step of 256 states, in one call"),
-    "budgets": (budgets, "texts that are complete within so many tokens, and what their masks cost"),
-    "budgets-smollm2": (budgets_smollm2, "documents of a small model: complete, and valid, within so many tokens"),
+    "budgets": (budgets, "share of texts that end within a budget of tokens, and the cost of their masks"),
+    "budgets-smollm2": (budgets_smollm2, "share of a small model's documents that end within a budget, and are valid"),
     "since-compile": (since_compile, "masks against the time since compiling, and while other schemas compile"),
-    "along": (along, "every mask along one document, of all engines"),
-    "rival-keywords": (rival_keywords, "what each engine makes of each keyword of JSON Schema"),
+    "along": (along, "every mask along one document, for all engines"),
+    "rival-keywords": (rival_keywords, "which keywords of JSON Schema each engine enforces"),
     "fleet": (fleet, "a store of constraints that processes share, the farm that fills it, a day of a fleet"),
-    "reference": (reference, "the published construction beside the engine and GLRMask, over growing vocabularies"),
+    "reference": (reference, "the published construction, the engine and GLRMask, over growing vocabularies"),
     "grammars": (grammar_run, "Lark and GBNF grammars over real and made texts"),
     "vocab": (vocabularies, "building every recorded vocabulary"),
-    "decoding-disc": (disc, "unbiased sampling: distance from the truth against the number of draws"),
-    "decoding-nezha": (nezha, "the self-drafting head, beside beam search"),
-    "decoding-trie": (trie, "beam search on one shared KV trie, beside generate()"),
-    "items": (indexes, "item indexes: build, memory, step latency, against other ways to hold a closed set"),
-    "items-bitmaps": (bitmaps, "filters as Roaring bitmaps beside a bool an item: bytes, time and memory"),
-    "items-ray": (shard_builds, "catalogues in shards: built on Ray, beside the builder of one machine"),
-    "items-split": (split_index, "an index split by first code over devices: bytes and rounds a step, simulated"),
+    "decoding-disc": (disc, "unbiased sampling: distance from the true distribution against the number of draws"),
+    "decoding-nezha": (nezha, "the self-drafting head, against beam search"),
+    "decoding-trie": (trie, "beam search on one shared KV trie, against generate()"),
+    "items": (indexes, "item indexes: build, memory and step latency, against other ways to hold a closed set"),
+    "items-bitmaps": (bitmaps, "filters as Roaring bitmaps, against one bool per item: bytes, time and memory"),
+    "items-ray": (shard_builds, "catalogues in shards: built on Ray, against the builder of one machine"),
+    "items-split": (split_index, "an index split by first code over devices: bytes and rounds per step, simulated"),
     "texts": (texts, "compile_texts over millions of names"),
-    "vllm": (vllm_report, "backends of vLLM's structured outputs, in its engine and in its server"),
+    "vllm": (vllm_report, "backends of vLLM's structured outputs, in the engine and in the server"),
     "items-latency": (latency, "a constrained step against |C|, V and branching, on a CPU or a CUDA device"),
 }
 
-# Hours, gigabytes or another environment: only where they are asked for by name.
+# Benches that take hours, gigabytes or another environment: "all" leaves them out.
 _BY_NAME = {
     "corpus", "items-latency", "items-ray", "packages", "texts", "rival-keywords", "vllm",
 }  # fmt: skip
@@ -77,20 +77,20 @@ _BY_NAME = {
 
 def parser() -> argparse.ArgumentParser:
     common = argparse.ArgumentParser(add_help=False)
-    common.add_argument("--quick", action="store_true", help="a small sample, to see that all runs; not to be quoted")
+    common.add_argument("--quick", action="store_true", help="a small sample, to check that all runs; do not quote it")
     common.add_argument("--vocab", default="llama3", metavar="NAME", help="recorded vocabulary to use (llama3)")
-    common.add_argument("--out", type=Path, default=RESULTS, metavar="FOLDER", help="for results (benches/results)")
+    common.add_argument("--out", type=Path, default=RESULTS, metavar="FOLDER", help="of results (benches/results)")
     common.add_argument("--cpu", type=int, metavar="N", help="run everything on this one core")
-    common.add_argument("--keep-samples", action="store_true", help="every single time in the raw lines (megabytes)")
+    common.add_argument("--keep-samples", action="store_true", help="write every single time to the raw lines (large)")
     formatter = argparse.RawDescriptionHelpFormatter
     top = argparse.ArgumentParser(
-        prog="python -m benches", description="The engines side by side.", epilog=_EXAMPLES, formatter_class=formatter
+        prog="python -m benches", description="Compares the engines.", epilog=_EXAMPLES, formatter_class=formatter
     )
     which = top.add_subparsers(dest="bench", metavar="BENCH")
     for name, (bench, what) in _BENCHES.items():
         bench.add_arguments(which.add_parser(name, help=what, description=bench.__doc__, parents=[common],
                                              formatter_class=formatter))  # fmt: skip
-    what = "all but " + ", ".join(sorted(_BY_NAME)) + ", with their defaults; what no argument does"
+    what = "all but " + ", ".join(sorted(_BY_NAME)) + ", with their defaults (used if BENCH is missing)"
     which.add_parser("all", help=what, parents=[common])
     return top
 

@@ -1,8 +1,8 @@
-"""Medians with spread of several calls side by side, on a CPU or a CUDA device.
+"""Times several calls against each other, on a CPU or a CUDA device.
 
-Arms come in turn, so that a busy machine is busy for all. In its turn an arm is called five times, of which the first
-(which finds the caches full of the others' data) is not counted; a slow arm, for which that makes no difference, once.
-An arm is done after some calls or some seconds, whichever is first.
+The arms take turns, so that a busy machine is busy for all. In its turn an arm is called five times, and the first call
+is not counted, since it finds the caches full of the other arms' data. A slow arm is called once, since the caches make
+no difference to it. An arm is done after a number of calls or of seconds, whichever is reached first.
 """
 
 from __future__ import annotations
@@ -20,21 +20,24 @@ BUSY_CYCLES = 200_000
 
 
 def on_cpu(call: Call) -> float:
-    """Microseconds of one call."""
+    """Return the microseconds of one call."""
     begin = time.perf_counter_ns()
     call()
     return (time.perf_counter_ns() - begin) / 1e3
 
 
 def on_cuda(call: Call) -> float:
-    """Microseconds between two events round one call; where launching is what takes long, that is what is measured."""
+    """Return the microseconds between two events around one call.
+
+    If launching takes longer than the work, this is the time of the launches.
+    """
     return _events(call, busy=False)
 
 
 def on_cuda_enqueued(call: Call) -> float:
-    """The same, while the device spins for about 0.1 ms, in which the call is enqueued: no launch is in the number.
+    """Like `on_cuda`, but the call is enqueued while the device spins for about 0.1 ms, so no launch is in the number.
 
-    For graphs, whose enqueuing is one launch.
+    This is for graphs, which one launch enqueues.
     """
     return _events(call, busy=True)
 
@@ -54,7 +57,10 @@ def _events(call: Call, busy: bool) -> float:
 
 
 def clock(arms: Mapping[str, tuple[Call, Timer]], seconds: float, calls: int) -> dict[str, list[float]]:
-    """Microseconds of each counted call of each arm: up to ``calls``, or for ``seconds``, but at least LEAST."""
+    """Return the microseconds of each counted call of each arm.
+
+    An arm stops after ``calls`` calls, or after ``seconds`` seconds and at least LEAST calls.
+    """
     last = {name: timer(call) for name, (call, timer) in arms.items()}
     times = {name: [first] if first > SLOW_US else [] for name, first in last.items()}
     spent = {name: sum(found) / 1e6 for name, found in times.items()}

@@ -1,9 +1,9 @@
-"""From the schema to the first mask, as a server has it: the collector on, in a process of a million objects.
+"""Times the way from the schema to the first mask as on a server: collector on, a million objects in the process.
 
-The other times are taken with Python's garbage collector off, so that each is that of one call.  What a compilation
-leaves to the collector is then in nobody's number, and a server pays it in the next call.  Here three calls are timed
-in one go and apart: compile, the first start, the first mask.  A collection that falls between them is in the sum.
-Of each job this is done once, in a worker of its own, and its texts are not walked.
+All other times are taken with Python's garbage collector off, so that each belongs to one call.  They leave out the
+work that a compilation leaves to the collector, for which a server pays in the next call.  Here three calls are timed,
+each alone and all together: compile, the first start, the first mask.  A collection between them is in the sum.
+Each job is timed once, in a worker that walks no texts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ N_OBJECTS = 1_000_000
 
 
 def busy_process() -> list[list[int]]:
-    """The objects of a server, as the collector sees them: all in its oldest generation.  Turns the collector on."""
+    """Turn the collector on and return N_OBJECTS objects, all in its oldest generation, as on a busy server."""
     objects = [[k] for k in range(N_OBJECTS)]
     gc.collect()
     gc.enable()
@@ -26,6 +26,7 @@ def busy_process() -> list[list[int]]:
 
 
 def until_first_mask(engine: Engine, kind: Any, prepared: Any, buffer: Buffer) -> dict[str, float]:
+    """Compile, start and fill the first mask; return the time of each call and of all three."""
     now = time.perf_counter_ns
     began = now()
     compiled = engine.compile(kind, prepared)

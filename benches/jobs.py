@@ -1,7 +1,7 @@
-"""A job: one thing to compile and the texts to walk through it, already cut into token ids.
+"""Defines a job: one source to compile, and the texts to walk through it as token ids.
 
-The parent encodes, so that no worker pays memory for an encoder that its engine does not need. A file of jobs has one
-JSON object a line, and a worker reads it line by line: what is not being measured is not in memory either.
+The parent encodes the texts, so that no worker pays memory for an encoder that its engine does not need. A file of jobs
+has one JSON object per line. A worker reads it line by line, so only the job that is measured is in memory.
 """
 
 from __future__ import annotations
@@ -18,8 +18,11 @@ Kind = Literal["json_schema", "lark", "gbnf"]
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """Token ids to commit one by one. `expected`: is the text a sentence? `cut`: only a beginning of the text is here,
-    so that reaching its end tells nothing."""
+    """Token ids to commit one by one.
+
+    `expected` says whether the whole text is a sentence. `cut` says that the ids are only the beginning of the text, so
+    that reaching their end gives no verdict.
+    """
 
     ids: list[int]
     expected: bool
@@ -41,7 +44,7 @@ def write_jobs(path: Path, jobs: Iterable[Job]) -> None:
 
 
 def read_jobs(path: Path, first: int = 0) -> Iterator[tuple[int, Job]]:
-    """(number, job) from number `first` on."""
+    """Yield (number, job), beginning with number `first`."""
     with path.open(encoding="utf-8") as lines:
         for number, line in enumerate(islice(lines, first, None), first):
             data = json.loads(line)

@@ -1,4 +1,4 @@
-"""What a table of times is worth nothing without: the machine, the versions, the day, and how busy the machine was."""
+"""Describes the machine, its load, the versions and the date, which every table of times needs."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def describe() -> dict[str, str]:
+    """Return the facts at the head of every result, by name."""
     load = os.getloadavg()
     return {
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),

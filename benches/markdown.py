@@ -1,4 +1,4 @@
-"""Markdown tables, and the two files that a bench leaves: ``results/NAME.md`` and ``results/NAME.jsonl``."""
+"""Writes Markdown tables, and the two files of a bench: ``results/NAME.md`` and ``results/NAME.jsonl``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ RESULTS = Path(__file__).resolve().parent / "results"
 
 
 def number(value: float | int | None, unit: str = "") -> str:
-    """Three significant digits, no exponent; an en dash where there is nothing."""
+    """Format a number with three significant digits and no exponent; None and NaN become an en dash."""
     if value is None or value != value:
         return "–"
     if isinstance(value, int):

@@ -1,7 +1,7 @@
-"""What the workers reported, by engine and job, and the percentiles of it.
+"""Collects the reports of workers by engine and job, and computes percentiles.
 
-Times are in the unit that a field names. `samples` are kept for each walk, so that a table can be made over any set of
-jobs: what two engines both took, or the last tenth of a long text.
+A field's name ends in the unit of its times. `samples` are stored per walk, so that a table can be made over any set of
+jobs (those that two engines both compiled) or part of a text (the last tenth of a long one).
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ class Samples:
 
 @dataclass(slots=True)
 class JobRun:
-    """`status`: "ok", "refused" (did not compile), "broken" (failed later), "timeout", "crashed", "not reached"."""
+    """The measurements of one job.
+
+    `status` is "ok", "refused" (did not compile), "broken" (failed later), "timeout", "crashed" or "not reached".
+    """
 
     id: str
     status: str = "not reached"
@@ -42,26 +45,26 @@ class JobRun:
     walks: list[WalkRun] = field(default_factory=list)
     samples: dict[int, Samples] = field(default_factory=dict)
     artifact: dict[str, float] | None = None
-    first_mask: dict[str, float] | None = None  # from the schema to the first mask, in a busy process
+    first_mask: dict[str, float] | None = None  # times from the schema to the first mask, in a busy process
     peak_mb: float | None = None
-    grown_mb: float | None = None  # over what the process held before this job
+    grown_mb: float | None = None  # peak above the memory that the process had before this job
 
     @property
     def right(self) -> bool:
-        """Everything was judged, and as expected."""
+        """Whether the job ran to its end and no verdict differs from the expected one."""
         return self.status == "ok" and all(w.verdict is None or w.verdict == w.expected for w in self.walks)
 
     def pool(self, name: str) -> list[float]:
         return [x for samples in self.samples.values() for x in getattr(samples, name)]
 
     def tail(self, name: str) -> list[float]:
-        """The last tenth of the longest walk."""
+        """Return the samples of the last tenth of the longest walk."""
         lists: list[list[float]] = [getattr(samples, name) for samples in self.samples.values()]
         longest = max(lists, key=len, default=[])
         return list(longest[-max(1, len(longest) // 10) :])
 
     def raw(self, engine: str, keep_samples: bool) -> dict[str, Any]:
-        """One JSON line."""
+        """Return the job as one JSON line; `keep_samples` adds every single time."""
         out: dict[str, Any] = {"engine": engine, "job": self.id, "status": self.status, "error": self.error}
         out["compile_ms"] = self.compile_ms
         out["verdicts"] = [{"expected": w.expected, "verdict": w.verdict, "at": w.refused_at} for w in self.walks]
@@ -84,7 +87,7 @@ class EngineRun:
     setup: dict[str, float] = field(default_factory=dict)
 
     def take(self, event: dict[str, Any]) -> bool:
-        """Add one event; True when it ends a job."""
+        """Add one event of the worker; return whether it ends a job."""
         what = event.pop("event")
         if what == "ready":
             self.setup = self.setup or event
@@ -121,7 +124,10 @@ class EngineRun:
         return EngineRun(self.engine, [job for job in self.jobs if job.id in ids], self.setup)
 
     def pool(self, name: str) -> list[float]:
-        """Samples of `first_us`, `mask_us`, `commit_us`, `start_us`, `fork_us` or `compile_ms` over all jobs."""
+        """Return the samples of one field over all jobs.
+
+        The fields are `first_us`, `mask_us`, `commit_us`, `start_us`, `fork_us` and `compile_ms`.
+        """
         if name == "compile_ms":
             return [job.compile_ms for job in self.jobs if job.compile_ms is not None]
         if name in ("start_us", "fork_us"):

@@ -1,4 +1,4 @@
-"""Plots as SVG, the same bytes for the same numbers; none where matplotlib is not installed."""
+"""Writes plots as SVG, with the same bytes for the same numbers; without matplotlib it writes none."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 def svg(
     path: Path, draw: Callable[[Any], None], metadata: dict[str, str] | None = None, **subplots: Any
 ) -> Path | None:
-    """Let ``draw`` fill the axes of ``plt.subplots(**subplots)``, write them to ``path``; None without matplotlib.
+    """Let ``draw`` fill the axes of ``plt.subplots(**subplots)``, and write the figure to ``path``.
 
-    `metadata` goes into the file: keys of Dublin Core.
+    `metadata` goes into the file, under keys of Dublin Core.  Returns ``path``, or None without matplotlib.
     """
     try:
         import matplotlib
@@ -32,7 +32,7 @@ def svg(
 
 
 def shades(n: int) -> Any:
-    """n colours that also differ in lightness."""
+    """Return n colours that also differ in lightness."""
     import matplotlib.pyplot as plt
 
     return plt.get_cmap("viridis")([0.1 + 0.7 * i / max(n - 1, 1) for i in range(n)])

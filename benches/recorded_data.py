@@ -1,8 +1,8 @@
-"""Where the recorded vocabularies, schemas and texts are, and how to read them.
+"""Reads the recorded vocabularies, schemas and texts.
 
-They lie at ``../shared/data`` beside the repository and are not part of it; without them a bench ends with one line
-that says so. Layout and quirks are in that folder's README: the special ids have holes, and only some vocabularies rank
-their merges by id, which is what `encoder` needs (tiktoken takes ranks, and a token's rank is then its id).
+They are in ``../shared/data``, next to the repository and not part of it. Without them a bench ends with one line that
+says so. That folder's README describes the layout and its quirks. The special ids have holes. Only some vocabularies
+rank their merges by id, which `encoder` needs: tiktoken takes ranks, and a token's rank is then its id.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ DATA = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
 
 class MissingData(SystemExit):
     def __init__(self, path: Path) -> None:
-        super().__init__(f"benches: {path} is missing; the benches read recorded data beside the repository")
+        super().__init__(f"benches: {path} is missing; the benches read recorded data next to the repository")
 
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """Tokens by id, as an engine's adapter gets them. `eos_ids` are among `special_ids`."""
+    """A vocabulary as an engine's adapter receives it: tokens by id. `eos_ids` are among `special_ids`."""
 
     name: str
     tokens: list[bytes]
@@ -39,7 +39,7 @@ class Vocabulary:
 
     @property
     def n_words(self) -> int:
-        """int32 words of a bitmask."""
+        """Number of int32 words of a bitmask."""
         return (len(self.tokens) + 31) // 32
 
 
@@ -71,11 +71,11 @@ def read_vocabulary(name: str) -> Vocabulary:
 
 
 def encoder(vocabulary: Vocabulary) -> Any:
-    """A tiktoken encoding that cuts texts as the model's tokenizer does."""
+    """Return a tiktoken encoding that cuts texts as the model's tokenizer does."""
     import tiktoken
 
     if not vocabulary.ranked_by_id or not vocabulary.patterns:
-        raise SystemExit(f"benches: texts cannot be encoded for {vocabulary.name!r}: its merges are not ranked by id")
+        raise SystemExit(f"benches: cannot encode texts for {vocabulary.name!r}, whose merges are not ranked by id")
     skipped = {*vocabulary.special_ids, *vocabulary.added_ids}
     ranks = {token: i for i, token in enumerate(vocabulary.tokens) if token and i not in skipped}
     return tiktoken.Encoding(
@@ -90,12 +90,12 @@ def json_lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def grammar_text(name: str) -> str:
-    """``grammar_text("syncode/sql_grammar.lark")``"""
+    """Return the text of a recorded grammar, for example ``grammar_text("syncode/sql_grammar.lark")``."""
     return existing(DATA / "grammars" / name).read_text(encoding="utf-8")
 
 
 def texts(name: str, grammar: str) -> list[str]:
-    """The texts of ``texts/<name>.jsonl.gz`` that Lark itself derives with `grammar`."""
+    """Return the texts of ``texts/<name>.jsonl.gz`` that Lark itself derives with `grammar`."""
     recorded = json.loads(existing(DATA / "texts" / "parses_with_lark.json").read_text(encoding="utf-8"))
     derived = set(map(str, recorded[f"{grammar}|lalr|{name}"]["ids"]))
     return [row["text"] for row in json_lines(DATA / "texts" / f"{name}.jsonl.gz") if str(row["id"]) in derived]

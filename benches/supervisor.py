@@ -1,8 +1,8 @@
-"""Run a worker over a file of jobs; survive its crashes and its endless jobs; collect what it measured.
+"""Runs a worker over a file of jobs, survives crashes and endless jobs, and collects the measurements.
 
-A job that passes its time limit cannot be interrupted from inside (the time is spent in a native call), so the worker
-is killed and a new one goes on with the next job. What the lost job had reported until then is kept. A crash is handled
-in the same way, with the last line of standard error as its message. Peak memory is then the largest of the processes'.
+A job that passes its time limit cannot be interrupted from inside, since the time passes in a native call. So the
+worker is killed, and a new one goes on with the next job. The reports of the lost job until then are kept. A crash is
+handled in the same way, with the last line of standard error as its message. Peak memory is the largest of all workers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,15 +26,12 @@ ROOT = Path(__file__).resolve().parent.parent
 SETUP_S = 180.0
 _ONE_THREAD = dict.fromkeys(("RAYON_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 
-Tell = Callable[[str], None]
-
-
 class _TimeOut(Exception):
     pass
 
 
 def tell(text: str) -> None:
-    """A line of progress, overwritten by the next one on a terminal."""
+    """Show a line of progress; on a terminal the next line overwrites it."""
     if sys.stderr.isatty():
         sys.stderr.write("\r\x1b[2K" + text[:110])
     elif text.endswith("."):
@@ -55,9 +52,10 @@ def run(
     memory_mb: int | None = None,
     label: str = "",
 ) -> EngineRun:
-    """Do `jobs` with `engine`.
+    """Run `jobs` with `engine` and return the measurements.
 
-    Those left when `budget_s` is spent are marked "not reached".  `memory_mb` is what they may add to the worker.
+    `timeout_s` limits one job, `cap_s` the walks of one job, and `budget_s` all jobs.  The jobs that are left after
+    `budget_s` are marked "not reached".  `memory_mb` is the memory that all jobs may add to the worker.
     """
     result = EngineRun(engine, jobs=[JobRun(job.id) for job in jobs])
     begun = time.monotonic()
@@ -101,7 +99,7 @@ def _lost(result: EngineRun, n: int, status: str, why: str) -> None:
     job = result.jobs[n]
     job.status, job.error = status, why
     done = len(job.walks)
-    if job.samples and done <= max(job.samples):  # the walk that was under way
+    if job.samples and done <= max(job.samples):  # the walk in progress
         job.walks.append(WalkRun(verdict=None, expected=True, out_of_time=True))
 
 
@@ -113,7 +111,7 @@ def _last_line(errors: IO[bytes], code: int) -> str:
 
 
 def _events(worker: subprocess.Popen[bytes], timeout_s: float) -> Iterator[dict[str, Any]]:
-    """Events as they come; _TimeOut when a job takes longer than `timeout_s`."""
+    """Yield events as they arrive; raise _TimeOut if a job takes longer than `timeout_s`."""
     assert worker.stdout is not None
     fd, pending = worker.stdout.fileno(), b""
     deadline = time.monotonic() + SETUP_S

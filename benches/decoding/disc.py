@@ -1,10 +1,10 @@
-"""DISC: how far samples under a mask are from the model conditioned on the set, against the number of draws K.
+"""Measures DISC: the distance of its samples from the model conditioned on the set, against the number of draws K.
 
-The distances are no estimates: for a set that can be listed, `wfsa.decoding.disc_law` computes the law of the output
-exactly (the tests compare the sampler with it), so a row is KL(truth ‖ output) in nats, with the bound beside it.
-Plain masking is the proposal itself.  First random models of a few thousand parameters with 16 tokens, ids of 4 tokens
-and random sets; a small grammar; then SmolLM2-135M with a list of names of languages (ISO 639-3, from pycountry), each
-closed by the end token, so that a name may begin another; and what sampling costs there.
+The distances are exact: for a set that can be listed, `wfsa.decoding.disc_law` computes the law of the output (the
+tests compare the sampler with it).  A row is KL(truth ‖ output) in nats, with the bound next to it.  Plain masking is
+the proposal itself.  The first rows are random models of a few thousand parameters with 16 tokens, ids of 4 tokens and
+random sets, and a small grammar.  The last is SmolLM2-135M with names of languages (ISO 639-3, from pycountry), for
+which the cost of sampling is measured, too.  The end token closes each name, so that a name may be a prefix of another.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ QUESTION = "Name one language that is spoken in Africa. Answer with its name onl
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--names", type=int, default=3000, help="names in the list, at most (3000)")
-    parser.add_argument("--samples", type=int, default=32, help="samples where cost is measured (32)")
-    parser.add_argument("--question", default=QUESTION, help="what SmolLM2 is asked")
-    parser.add_argument("--threads", type=int, default=1, help="of torch (1, and then times are CPU time)")
-    parser.add_argument("--toys-only", action="store_true", help="leave SmolLM2 out")
+    parser.add_argument("--names", type=int, default=3000, help="largest number of names in the list (3000)")
+    parser.add_argument("--samples", type=int, default=32, help="samples for measuring the cost (32)")
+    parser.add_argument("--question", default=QUESTION, help="prompt for SmolLM2")
+    parser.add_argument("--threads", type=int, default=1, help="torch threads; with 1, the default, times are CPU time")
+    parser.add_argument("--toys-only", action="store_true", help="do not run SmolLM2")
 
 
 def main(args: argparse.Namespace) -> Path:
@@ -56,17 +56,17 @@ def main(args: argparse.Namespace) -> Path:
         facts(where),
         "## Distance from the truth",
         _law_table(lines),
-        "Mass: the model's probability of writing a sequence of the set.  Beside each distance, the bound "
+        "Mass: the model's probability of writing a sequence of the set.  In parentheses: the bound "
         "r^K · Var(x) / (K Z²) of wfsa/decoding/disc_law.py, and the published one, r^K (√(r / KZ) + r / 2KZ).",
         *(["![distances and bounds](decoding-disc.svg)"] if _plot(lines, args.out) else []),
-        "## Draws a sample takes, by the law",
+        "## Draws per sample, by the law",
         _draws_table(lines),
         "The bounds hold for every K: (1 + 1/e) / Z of wfsa/decoding/disc_law.py, and the published one, (1 + e) / Z.",
         "## Cost with SmolLM2-135M",
         _cost_table(costs) if costs else "(Not measured.)",
-        f"{n_samples} samples with replacement from one sampler, batches of 16 tries, the law's walk not included.  "
-        "Rows: tokens fed to the model after the prompt.  Memory: the dead mass met is remembered across draws.  "
-        "Bounds: what the draws have shown the mass to lie between.",
+        f"{n_samples} samples with replacement from one sampler, in batches of 16 tries, without the law's walk.  "
+        "Rows: tokens fed to the model after the prompt.  Memory: whether the sampler remembers dead mass across "
+        "draws.  Bounds: the bounds of the mass that follow from the draws.",
     ]
     return write(args.out, "decoding-disc", sections, lines + costs)
 
@@ -100,7 +100,7 @@ def _grammar() -> dict[str, Any]:
 
     texts = [b"<pad>", b"</s>", *(t.encode() for t in ("a", "b", "ab", "0", "01", "12", ",", "[", "]", "],", "[0"))]
     vocab = wfsa.Vocab(texts + [b" ", b"[]", b"{"], special_ids=[0], eos_ids=[1])
-    # Finite, so that every draw ends in time and the law of K draws is defined.
+    # The language is finite, so that every draw ends and the law of K draws is defined.
     constraint = wfsa.compile_gbnf('root ::= "[" (v ("," v ("," v)?)?)? "]"\nv ::= "a" | "b" | "0" | "12"', vocab)
     law = disc_law(_tiny_model(3), [3, 4, 5], constraint=constraint, max_new_tokens=9)
     return _line("a grammar: lists of up to 3", law)
@@ -118,7 +118,7 @@ def _tiny_model(seed: int) -> Any:
     torch.manual_seed(seed)
     model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="sdpa").double().eval()
     with torch.no_grad():
-        model.get_output_embeddings().weight.mul_(2.0)  # surer of itself
+        model.get_output_embeddings().weight.mul_(2.0)  # sharper distributions
     return model
 
 
@@ -138,7 +138,7 @@ def _names(n_names: int, n_samples: int, question: str, threads: int) -> tuple[d
     texts = [text for text in texts if len(text) <= 6 and min(text) > end]
     random.Random(0).shuffle(texts)
     texts = sorted(texts[:n_names])
-    first, n_logits = end + 1, int(model.config.vocab_size)  # the index wants the end token outside the codes
+    first, n_logits = end + 1, int(model.config.vocab_size)  # the end token must be outside the codes
     index = ItemIndex.build([[t - first for t in text] for text in texts], vocab_size=n_logits - first,
                             offsets=[first] * max(map(len, texts)), logits_size=n_logits, end_token=end)  # fmt: skip
     prompt = encoder.chat(question)
@@ -152,12 +152,12 @@ def _names(n_names: int, n_samples: int, question: str, threads: int) -> tuple[d
         sampler = DiscSampler(model, prompt, constraint=index, n_draws=n_draws, memory=memory, batch_size=16,
                               generator=torch.Generator().manual_seed(0))  # fmt: skip
         begin = clock()
-        found = sampler.sample(n_samples)
+        result = sampler.sample(n_samples)
         costs.append({
             "what": "cost", "n_draws": n_draws, "memory": memory, "n_samples": n_samples, "seconds": clock() - begin,
-            "draws": float(np.mean([s.n_draws for s in found.samples])), "rows": found.n_steps / n_samples,
-            "accepted": float(np.mean([s.accepted for s in found.samples])), "mass": found.mass,
-            "bounds": found.mass_bounds, "truth": law.mass,
+            "draws": float(np.mean([s.n_draws for s in result.samples])), "rows": result.n_steps / n_samples,
+            "accepted": float(np.mean([s.accepted for s in result.samples])), "mass": result.mass,
+            "bounds": result.mass_bounds, "truth": law.mass,
         })  # fmt: skip
     return line, costs
 
@@ -178,7 +178,7 @@ def _plot(lines: list[dict[str, Any]], folder: Path) -> Path | None:
             axis.loglog(DRAWS, line["bound"], "--", label="bound by the variance")
             axis.loglog(DRAWS, line["published"], ":", label="published bound")
             draws = axis.twinx()
-            draws.loglog(DRAWS, line["draws"][:-1], "s-", color="tab:gray", markersize=3, label="draws a sample")
+            draws.loglog(DRAWS, line["draws"][:-1], "s-", color="tab:gray", markersize=3, label="draws per sample")
             draws.axhline(line["published_draws_bound"], color="tab:gray", linestyle=":", label="its published bound")
             draws.set_ylabel("draws")
             axis.set_title(f"{line['name']}, mass {line['mass']:.2g}", fontsize=8)
@@ -200,7 +200,7 @@ def _draws_table(lines: list[dict[str, Any]]) -> str:
 
 
 def _cost_table(lines: list[dict[str, Any]]) -> str:
-    head = ["K", "memory", "draws a sample", "accepted", "rows a sample", "s a sample", "estimate of the mass",
+    head = ["K", "memory", "draws per sample", "accepted", "rows per sample", "s per sample", "estimate of the mass",
             "bounds", "truth"]  # fmt: skip
     return table(head, [
         ["exact" if r["n_draws"] is None else str(r["n_draws"]), "yes" if r["memory"] else "no", number(r["draws"]),

@@ -1,9 +1,9 @@
-"""Made-up shopping histories with a structure that can be learnt: a catalogue of random ids and a walk over it.
+"""Makes shopping histories with a structure that can be learnt: a catalogue of random ids and a walk over it.
 
-A catalogue is a random set of ids of L codes, `density` of all there are.  The next item of a walk is found from the
-last one: one of four moods is drawn (55, 25, 15, 5 %), each code moves by the mood's own permutation, and the result is
-taken to the next id, in order, that the catalogue has.  So the first codes can be known up to the mood, the later ones
-follow from the earlier (the mood shows in the first), and the last ones only from knowing the catalogue.
+A catalogue is a random set of ids of L codes, with the share `density` of all ids.  The next item of a walk depends on
+the last one.  One of four moods is drawn (55, 25, 15, 5 %), each code moves by the mood's own permutation, and the
+result is rounded up to the next id of the catalogue.  So the first codes can be predicted up to the mood.  The later
+ones follow from the earlier, since the mood shows in the first.  The last ones depend on the catalogue.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ MOODS = (0.55, 0.25, 0.15, 0.05)
 
 @dataclass(frozen=True)
 class Shop:
-    """``codes`` int64[N, L], sorted; ``numbers`` their positions among all ids; ``moves`` int64[4, L, V]."""
+    """A catalogue and the moves of a walk.
+
+    ``codes`` is int64[N, L] and sorted, ``numbers`` has their positions among all ids, and ``moves`` is int64[4, L, V].
+    """
 
     n_codes: int
     codes: Ints
@@ -39,7 +42,7 @@ class Shop:
         return self.codes.shape[1]
 
     def walks(self, n: int, n_items: int, rng: np.random.Generator) -> Ints:
-        """int64[n, n_items] of rows of ``codes``."""
+        """Return n walks as int64[n, n_items], whose values are rows of ``codes``."""
         rows = np.empty((n, n_items), np.int64)
         rows[:, 0] = rng.integers(0, len(self.codes), n)
         powers = self.n_codes ** np.arange(self.n_levels - 1, -1, -1)
@@ -50,7 +53,7 @@ class Shop:
         return rows
 
     def tokens(self, rows: Ints) -> Ints:
-        """Histories int64[n, t] as tokens int64[n, t · L]: code c of level l is token ``l · V + c``."""
+        """Return histories int64[n, t] as tokens int64[n, t · L]; code c of level l is token ``l · V + c``."""
         shifted = self.codes[rows] + np.arange(self.n_levels) * self.n_codes
         return shifted.reshape(len(rows), -1)
 

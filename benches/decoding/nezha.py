@@ -1,14 +1,14 @@
-"""NEZHA's self-drafting head beside beam search: quality, validity and time, on histories of item_sequences.py.
+"""Compares NEZHA's self-drafting head with beam search: quality, validity and time, on histories of item_sequences.py.
 
-A small Llama is trained from scratch on the histories, token by token; then, from the same weights, it is trained on as
-it was (beam search's model), or with a head and placeholders (one copy for each form of the head), for as many steps.
-Hit rate and NDCG at 10 are over the next item of walks that were not trained on; a list of 10 drafts in which some are
-no items is taken as it is.  Items: the share of the 10 places that hold an item.
+A small Llama is trained from scratch on the histories, token by token.  From the same weights it is then trained for as
+many steps again: without changes (the model of beam search), or with a head and placeholders, one copy per form of the
+head.  Hit rate and NDCG at 10 are over the next item of walks that were not trained on.  A list of 10 drafts may
+contain drafts that are not items.  Items: the share of the 10 places that hold an item.
 
-The published head is linear (NEZHA), and NEZHA-1 is that head without a transition.  The mixed head is ours: a hidden
-layer and a GRU.  The hash set is the published check: the last level proposes 10 codes for each of 10 beams, those that
-make an item stay, and the best 10 of these are the list.  The interval, ours, keeps every level to codes that some item
-has.
+The published head is linear (NEZHA), and NEZHA-1 is that head without a transition.  The mixed head is ours, with a
+hidden layer and a GRU.  The hash set is the published check: the last level proposes 10 codes for each of 10 beams, and
+the list is the best 10 of those that make an item.  The interval check, also ours, restricts every level to codes that
+some item has.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ N_CODES, N_LEVELS, HISTORY, N_BEAMS = 32, 4, 3, 10
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--steps", type=int, default=400, help="of training, before and after the fork, each (400)")
+    parser.add_argument("--steps", type=int, default=400, help="steps of training, before and after the fork (400)")
     parser.add_argument("--users", type=int, default=500, help="walks to test on (500)")
-    parser.add_argument("--density", type=float, default=0.01, help="of the catalogue in the first table (0.01)")
+    parser.add_argument("--density", type=float, default=0.01, help="density of the first table's catalogue (0.01)")
     parser.add_argument("--densities", type=float, nargs="*", default=[0.0001, 0.001, 0.01, 0.1])
-    parser.add_argument("--prompt", type=int, default=128, help="tokens of the prompt where time is measured (128)")
-    parser.add_argument("--threads", type=int, default=1, help="of torch while training (1); times are of one")
-    parser.add_argument("--no-latency", action="store_true", help="leave the SmolLM2-sized model out")
+    parser.add_argument("--prompt", type=int, default=128, help="tokens of the prompt for measuring time (128)")
+    parser.add_argument("--threads", type=int, default=1, help="torch threads while training (1); times are of one")
+    parser.add_argument("--no-latency", action="store_true", help="do not run the SmolLM2-sized model")
 
 
 def main(args: argparse.Namespace) -> Path:
@@ -87,8 +87,8 @@ def main(args: argparse.Namespace) -> Path:
         _latency_table(latency) if latency else "(Not measured.)",
         f"Random weights of SmolLM2-135M's shape, float32, one request, a prompt of {args.prompt} tokens, one thread, "
         "CPU time, the least of several rounds.  Beam search is this package's own on one shared KV trie, with the "
-        "item index as its constraint; the head is the published one, and runs one forward pass.  Where a prefill is "
-        "cheap beside a step (a GPU, short prompts) the ratio falls towards one step against L.",
+        "item index as its constraint.  The head is the published one, and runs one forward pass.  Where a prefill is "
+        "cheap compared with a step (on a GPU, with short prompts), the ratio falls towards one step against L.",
     ]
     return write(args.out, "decoding-nezha", sections, quality + valid + latency)
 
@@ -97,7 +97,7 @@ def main(args: argparse.Namespace) -> Path:
 
 
 def _quality_table(lines: list[dict[str, Any]]) -> str:
-    head = ["method", "check", f"hit rate @{N_BEAMS}", f"NDCG @{N_BEAMS}", "items", "nats an id"]
+    head = ["method", "check", f"hit rate @{N_BEAMS}", f"NDCG @{N_BEAMS}", "items", "nats per id"]
     return table(head, [
         [r["form"], r["check"], f"{r['hit']:.3f}", f"{r['ndcg']:.3f}", f"{r['valid']:.1%}",
          "–" if r["loss"] is None else f"{r['loss']:.2f}"]
@@ -164,9 +164,9 @@ def _quality(density: float, steps: int, users: int, forms: list[str]) -> list[d
         alone = copy.deepcopy(base)
         _train_alone(alone, shop, steps, 2e-3, seed=3)
         for check, constraint in (("none", None), ("index", index)):
-            found = trie_beam_search(alone, prompts, n_beams=N_BEAMS, max_new_tokens=N_LEVELS, constraint=constraint,
+            beams = trie_beam_search(alone, prompts, n_beams=N_BEAMS, max_new_tokens=N_LEVELS, constraint=constraint,
                                      eos_token_id=(), pad_token_id=0)  # fmt: skip
-            add("beam search", check, found.tokens - torch.tensor(offsets), None)
+            add("beam search", check, beams.tokens - torch.tensor(offsets), None)
     for form in forms:
         torch.manual_seed(1)
         kind = MixedHead if form == OURS else NezhaHead
@@ -202,7 +202,7 @@ def _batches(shop: Shop, steps: int, seed: int, batch: int = 64) -> Iterator[tup
 
 
 def _train_alone(model: Any, shop: Shop, steps: int, learning_rate: float, seed: int) -> None:
-    """Token by token, the target's tokens too."""
+    """Train the model token by token, on the histories and the target's tokens."""
     import torch
 
     from wfsa.decoding.nezha_training import language_model_loss
@@ -222,7 +222,7 @@ def _train_alone(model: Any, shop: Shop, steps: int, learning_rate: float, seed:
 
 
 def _ranked(codes: Any, targets: Any) -> tuple[float, float]:
-    """(hit rate, NDCG) of lists int64[n, b, L] with one right answer each."""
+    """Return the hit rate and NDCG of lists int64[n, b, L], each with one right answer."""
     import torch
 
     right = (codes == targets[:, None]).all(2)

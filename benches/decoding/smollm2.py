@@ -1,9 +1,9 @@
-"""SmolLM2-135M as a `transformers` model, from the GGUF file that the demo uses.
+"""Loads SmolLM2-135M as a `transformers` model, from the GGUF file that the demo uses.
 
 `transformers` reads GGUF only with another package installed, so the weights that wfsa/demo/gguf_model.py has
-dequantised are copied into a `LlamaForCausalLM`.  One thing has to be undone: GGUF files of this architecture store
-the rows of the query and key matrices so that the two coordinates that rotate together are neighbours (2i, 2i + 1);
-`transformers` wants them half a head apart.
+dequantised are copied into a `LlamaForCausalLM`.  The order of rows in the query and key matrices must be changed: in
+GGUF files of this architecture the two coordinates that rotate together are neighbours (2i, 2i + 1), and in
+`transformers` they are half a head apart.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Floats = npt.NDArray[np.float32]
 
 
 def load() -> tuple[Any, PromptEncoder]:
-    """(model in float32, evaluation mode, sdpa attention; encoder of prompts)"""
+    """Return the model (float32, evaluation mode, sdpa attention) and the encoder of prompts."""
     import torch
     import transformers
 
@@ -63,7 +63,7 @@ def load() -> tuple[Any, PromptEncoder]:
     with torch.device("meta"):
         model = transformers.LlamaForCausalLM(config)
     model.to_empty(device="cpu")
-    model.model.rotary_emb = type(model.model.rotary_emb)(config)  # its frequencies are no weights
+    model.model.rotary_emb = type(model.model.rotary_emb)(config)  # its frequencies are not weights
     model.load_state_dict({name: torch.from_numpy(np.ascontiguousarray(w)) for name, w in weights.items()}, strict=True)
     model.tie_weights()
     return model.eval(), PromptEncoder(source.metadata)

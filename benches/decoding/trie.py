@@ -1,12 +1,12 @@
-"""Beam search on one shared KV trie against `generate(num_beams=b)`: memory and time, on SmolLM2-135M.
+"""Compares beam search on one shared KV trie with `generate(num_beams=b)`: memory and time, on SmolLM2-135M.
 
-Both get the same prompt (a licence to explain), no end token, so that both write the same number of tokens, and
-float32.  First the answers are compared; then, each in a process of its own, the bytes of keys and values after every
-step (counted from the caches' arrays) and the peak of the process over what it had before (sampled); then times,
-alternating in one process, the least of a few rounds.
+Both receive the same prompt (a licence to explain) in float32, and no end token, so that both write the same number of
+tokens.  First the answers are compared.  Then memory is measured, each method in its own process: the bytes of keys and
+values after every step, counted from the caches' arrays, and the sampled growth of the process at its peak.  Then times
+are measured, alternating in one process; the least of a few rounds counts.
 
-The model reads its weights once a step whatever the method, so on a model this small that is most of the time; the
-cache's share grows with prompt, beams and model.
+The model reads its weights once per step with any method, which is most of the time on so small a model.  The cache's
+share grows with prompt, beams and model.
 """
 
 from __future__ import annotations
@@ -34,18 +34,16 @@ METHODS = {
     "tree-shared": "trie, `shared` attention",
     "two_part-shared": "two parts",
 }
-PAPER = {3: (4.06, 1.51), 9: (11.99, 1.51), 15: (19.95, 1.55)}  # MB a token, arXiv 2502.00085
+PAPER = {3: (4.06, 1.51), 9: (11.99, 1.51), 15: (19.95, 1.55)}  # MB per token, arXiv 2502.00085
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--beams", type=int, nargs="+", default=[3, 9, 15])
-    parser.add_argument("--prompt", type=int, default=512, help="tokens of the prompt, at most (512)")
-    parser.add_argument("--new", type=int, default=128, help="tokens to write (128)")
-    parser.add_argument("--timed", type=int, default=48, help="tokens to write where time is measured (48)")
+    parser.add_argument("--prompt", type=int, default=512, help="largest number of tokens of the prompt (512)")
+    parser.add_argument("--new", type=int, default=128, help="tokens to write for measuring memory (128)")
+    parser.add_argument("--timed", type=int, default=48, help="tokens to write for measuring time (48)")
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument(
-        "--threads", type=int, default=1, help="of torch (1, and then times are the process's CPU time)"
-    )
+    parser.add_argument("--threads", type=int, default=1, help="torch threads; with 1, the default, times are CPU time")
 
 
 def main(args: argparse.Namespace) -> Path:
@@ -68,19 +66,20 @@ def main(args: argparse.Namespace) -> Path:
         "# Beam search on one shared KV trie",
         (__doc__ or "").split("\n", 2)[2].strip(),
         facts(where),
-        f"Prompt {memory[0]['n_prompt']} tokens; {n_new} written where memory is measured, {n_timed} where time is; "
+        f"Prompt {memory[0]['n_prompt']} tokens; {n_new} tokens written for memory, {n_timed} for time; "
         + ("one torch thread, CPU time." if args.threads == 1 else f"{args.threads} torch threads, wall clock."),
         "## Memory",
         _memory_table(memory),
-        "A token: bytes of keys and values after the last step / (prompt + written). "
-        "The paper's model is another one, so only the growth with the beams compares. "
-        "Peak: over the process before the search, with all that a step needs besides the cache (logits, copies), "
-        "but without what loading the weights had left free: some tens of MB, so the small numbers are lower bounds.",
+        "MB per token: bytes of keys and values after the last step / (prompt + written). "
+        "The paper uses another model, so only the growth with the beams compares. "
+        "Peak: growth of the process since before the search, with the other memory of a step (logits, copies), but "
+        "without the memory that loading the weights left free. That is some tens of MB, so the small numbers are "
+        "lower bounds.",
         f"![Memory against generated length]({plot.name})" if plot else "(No plot: matplotlib is not installed.)",
         "## Time",
         _time_table([line for line in times if line["what"] == "times"]),
-        "The prefill is the whole search for one token. A batch beam search runs every prompt b times.",
-        "## Room: steps between two collections",
+        "The prefill is a whole search for one token. A batch beam search runs every prompt b times.",
+        "## Memory: steps between two collections",
         _room_table([line for line in times if line["what"] == "rooms"]),
         "## Short ids: 8 tokens",
         _short_table([line for line in times if line["what"] == "short"]),
@@ -90,7 +89,7 @@ def main(args: argparse.Namespace) -> Path:
 
 def _child(arguments: list[str]) -> list[dict[str, Any]]:
     command = [sys.executable, "-m", "benches.decoding.trie", *arguments]
-    # Every large block a mapping of its own, which goes back when freed: so the process is as large as what it uses.
+    # Every large block becomes a mapping that is returned when freed, so the process is as large as what it uses.
     environment = os.environ | ({"MALLOC_MMAP_THRESHOLD_": "65536"} if arguments[0] == "memory" else {})
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=environment)
     if done.returncode:
@@ -102,7 +101,7 @@ def _child(arguments: list[str]) -> list[dict[str, Any]]:
 
 
 def _memory_table(lines: list[dict[str, Any]]) -> str:
-    head = ["beams", "entries at the end, batch", "trie: held", "live", "batch / held", "MB a token, batch", "trie",
+    head = ["beams", "entries at the end, batch", "trie: held", "live", "batch / held", "MB per token, batch", "trie",
             "paper, batch", "trie", "peak MB, batch", "trie"]  # fmt: skip
     rows = []
     by = {(line["method"], line["n_beams"]): line for line in lines}
@@ -120,7 +119,7 @@ def _memory_table(lines: list[dict[str, Any]]) -> str:
 
 def _time_table(lines: list[dict[str, Any]]) -> str:
     head = ["beams", "method", "same sequences as `generate`", "largest difference of scores", "prefill s",
-            "ms a token", "`generate` / this, a token", "in all"]  # fmt: skip
+            "ms per token", "`generate` / this, per token", "in all"]  # fmt: skip
     rows = []
     base = {line["n_beams"]: line for line in lines if line["method"] == "generate"}
     for line in lines:
@@ -134,7 +133,7 @@ def _time_table(lines: list[dict[str, Any]]) -> str:
 
 
 def _room_table(lines: list[dict[str, Any]]) -> str:
-    head = ["collect_every", "beams", "entries held at most", "live at most", "ms a token"]
+    head = ["collect_every", "beams", "entries held at most", "live at most", "ms per token"]
     return table(head, [
         [str(r["collect_every"]), str(r["n_beams"]), number(r["held"]), number(r["live"]), number(r["token_ms"])]
         for r in lines
@@ -142,7 +141,7 @@ def _room_table(lines: list[dict[str, Any]]) -> str:
 
 
 def _short_table(lines: list[dict[str, Any]]) -> str:
-    head = ["beams", "method", "same sequences as `generate`", "ms a token", "in all ms", "entries held"]
+    head = ["beams", "method", "same sequences as `generate`", "ms per token", "in all ms", "entries held"]
     return table(head, [
         [str(r["n_beams"]), METHODS[r["method"]], r["same"],
          number(r["token_ms"]), number(r["total_s"] * 1e3), number(r["held"])]
@@ -182,7 +181,7 @@ class _Runner:
         self.model, encoder = load()
         text = (ROOT / "LICENSE").read_text(encoding="utf-8")
         low, high = 0, len(text)
-        while low < high:  # as much of the text as makes no more than n_prompt tokens
+        while low < high:  # find the longest prefix of the text with at most n_prompt tokens
             middle = (low + high + 1) // 2
             if len(self._prompt(encoder, text[:middle])) <= n_prompt:
                 low = middle
@@ -197,7 +196,7 @@ class _Runner:
         return ids
 
     def search(self, method: str, n_beams: int, n_new: int, collect_every: int = 8) -> dict[str, Any]:
-        """sequences, scores, and what KV arrays held after the prefill and each step."""
+        """Return the sequences, the scores, and the bytes of KV arrays after the prefill and each step."""
         import torch
         from transformers import LogitsProcessor, LogitsProcessorList
         from transformers.cache_utils import DynamicCache
@@ -207,13 +206,13 @@ class _Runner:
 
         if method != "generate":
             form, attention = method.split("-")
-            found = trie_beam_search(
+            beams = trie_beam_search(
                 self.model, [self.prompt], n_beams=n_beams, max_new_tokens=n_new, eos_token_id=(), pad_token_id=0,
                 collect_every=collect_every, form=form, attention=attention,
             )  # fmt: skip
-            use = found.kv
+            use = beams.kv
             held = [n * use.bytes_per_entry for n in use.held]
-            return {"sequences": found.tokens[0].tolist(), "scores": found.scores[0], "bytes": held, "use": use}
+            return {"sequences": beams.tokens[0].tolist(), "scores": beams.scores[0], "bytes": held, "use": use}
 
         held = []
         cache = DynamicCache(config=self.model.config)
@@ -224,13 +223,13 @@ class _Runner:
                 return scores
 
         ids = torch.tensor([self.prompt])
-        found = self.model.generate(
+        output = self.model.generate(
             ids, attention_mask=torch.ones_like(ids), num_beams=n_beams, num_return_sequences=n_beams, do_sample=False,
             max_new_tokens=n_new, pad_token_id=0, **{str(cache_name(self.model)): cache},
             logits_processor=LogitsProcessorList([Count()]), return_dict_in_generate=True, output_scores=True,
         )  # fmt: skip
-        sequences = found.sequences[:, ids.shape[1] :].tolist()
-        return {"sequences": sequences, "scores": found.sequences_scores, "bytes": held}
+        sequences = output.sequences[:, ids.shape[1] :].tolist()
+        return {"sequences": sequences, "scores": output.sequences_scores, "bytes": held}
 
     def timed(self, method: str, n_beams: int, n_new: int, collect_every: int = 8) -> tuple[dict[str, Any], float]:
         import torch
@@ -249,7 +248,7 @@ def _memory(runner: _Runner, n_new: int, method: str, n_beams: int) -> None:
     before = peak = memory_mb("VmRSS")
     done = threading.Event()
 
-    def watch() -> None:  # the peak that the kernel keeps is that of reading the weights
+    def watch() -> None:  # the kernel's own peak is that of reading the weights
         nonlocal peak
         while not done.wait(0.005):
             peak = max(peak, memory_mb("VmRSS"))

@@ -1,11 +1,11 @@
-"""One thin adapter for each engine, and what the worker asks of them.
+"""Has one thin adapter per engine, and the interface that the worker uses.
 
-An adapter returns *bound calls*: `filler(state, buffer)` gives a callable that fills `buffer`, and the clock runs round
-that callable. So no frame of ours is between the clock and the engine; at half a microsecond a mask, one Python call
-would be a fifth of the number.
+An adapter returns *bound calls*: `filler(state, buffer)` returns a callable that fills `buffer`, and the clock runs
+around that callable. So no Python frame of an adapter is between the clock and the engine. A mask takes half a
+microsecond, and one Python call would be a fifth of that.
 
-An engine gets its source in the form it likes best (`prepare`, not timed): a dict for those that take dicts, text for
-those that parse JSON themselves.
+`prepare`, which is not timed, turns the source into the form that an engine takes most quickly: a dict, or text for the
+engines that parse JSON themselves.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Buffer = npt.NDArray[np.int32]
 
 
 class Refused(Exception):
-    """The engine says that it cannot compile this."""
+    """The engine cannot compile the source, and reports why."""
 
 
 class Engine(Protocol):
@@ -34,10 +34,10 @@ class Engine(Protocol):
     def __init__(self, vocabulary: Vocabulary) -> None: ...
 
     def prepare(self, kind: Kind, source: Any) -> Any:
-        """What `compile` takes; raises Refused for a kind that the engine has no front end for."""
+        """Return the source as `compile` takes it; raise Refused if the engine has no front end for the kind."""
 
     def compile(self, kind: Kind, prepared: Any) -> Any:
-        """Raises whatever the engine raises when it refuses."""
+        """Return the compiled constraint; errors of the engine pass through."""
 
     def starter(self, compiled: Any) -> Callable[[], Any]: ...
 
@@ -48,11 +48,11 @@ class Engine(Protocol):
     def committer(self, state: Any) -> Callable[[int], Any]: ...
 
     def may_end(self, state: Any, buffer: Buffer) -> bool:
-        """Is the text a sentence now?"""
+        """Whether the text may end here."""
 
 
 class Persistent(Protocol):
-    """An engine whose compiled constraints can be kept."""
+    """An engine that can save its constraints."""
 
     def save(self, compiled: Any, path: Path) -> None: ...
 
@@ -63,7 +63,7 @@ def has_bit(buffer: Buffer, token_id: int) -> bool:
     return bool(int(buffer[token_id >> 5]) >> (token_id & 31) & 1)
 
 
-#: name on the command line and in tables -> module and class
+#: Module and class by the name on the command line and in tables.
 ENGINES = {
     "wfsa": ("benches.engines.wfsa_engine", "WfsaAhead"),
     "wfsa-lazy": ("benches.engines.wfsa_engine", "WfsaLazy"),
@@ -74,12 +74,12 @@ ENGINES = {
     "xgrammar": ("benches.engines.xgrammar_engine", "XGrammar"),
 }
 
-#: the packages whose versions a result names
+#: The packages whose versions are in every result.
 PACKAGES = ("wfsa", "llguidance", "glrmask", "xgrammar", "torch", "tiktoken", "numpy")
 
 
 def build(name: str, vocabulary: Vocabulary) -> Engine:
-    """Import the adapter of `name`, and with it the engine, and give it the vocabulary."""
+    """Import the adapter of `name`, and with it the engine, and construct it for the vocabulary."""
     module, attribute = ENGINES[name]
     engine: Engine = getattr(import_module(module), attribute)(vocabulary)
     return engine

@@ -1,6 +1,6 @@
-"""GLRMask with its default mask strategy: a precomputed DWA over GLR stacks.
+"""Adapter for GLRMask with its default mask strategy, a precomputed DWA over GLR stacks.
 
-Its vocabulary has no end token; whether the text may end is asked of the state. It reads no GBNF.
+Its vocabulary has no end token, so the state reports whether the text may end. It does not read GBNF.
 """
 
 from __future__ import annotations

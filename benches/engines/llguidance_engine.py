@@ -1,7 +1,7 @@
-"""llguidance: an Earley parser over derivative-based lexers, with a walk of the token trie at every mask.
+"""Adapter for llguidance: an Earley parser over derivative-based lexers, which walks the token trie for every mask.
 
-It wants an encoder for its tokenizer; it is the one engine here that holds tiktoken in its process.
-GBNF goes through the converter that the package brings.
+Its tokenizer needs an encoder, so it is the one engine here with tiktoken in its process.
+The converter of its package turns GBNF into Lark.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from benches.recorded_data import Vocabulary, encoder
 
 
 class _Tokenizer:
-    """The attributes that `llguidance.TokenizerWrapper` reads; 0xFF marks a special token's name."""
+    """Has the attributes that `llguidance.TokenizerWrapper` reads; 0xFF marks a special token's name."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         special = set(vocabulary.special_ids)

@@ -1,4 +1,4 @@
-"""This project, in its three modes, and with the members of objects in any order."""
+"""Adapters for this project: its three modes, and members of objects in any order."""
 
 from __future__ import annotations
 

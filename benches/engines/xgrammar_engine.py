@@ -1,7 +1,7 @@
-"""XGrammar: a byte-level pushdown automaton with context-independent token masks precomputed for each position.
+"""Adapter for XGrammar: a byte-level pushdown automaton with precomputed, context-independent masks per position.
 
-One thread, no cache between schemas (a cache would hide what compiling costs), any whitespace and additional properties
-as JSON Schema has them (`strict_mode=False`).
+It uses one thread and no cache between schemas, since a cache would hide the cost of compiling. White space and
+additional properties are allowed as in JSON Schema (`strict_mode=False`).
 """
 
 from __future__ import annotations

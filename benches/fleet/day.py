@@ -1,14 +1,14 @@
-"""A day of a fleet, simulated: who waits for a compile, or begins with a constraint that still grows.
+"""Simulates a day of a fleet: how many requests wait for a compile, or begin with a constraint that still grows.
 
-32 replicas behind a balancer that deals requests out at random.  Which schema a request has follows Zipf's law over the
-schemas of the corpus; some requests bring a schema that nobody has sent before.  Replicas hold so many constraints in
-memory, least recently used first out.  A release in the morning restarts all of them one after the other, and now and
-then one crashes; a restart loses the memory, and not the disk.  What a compile, a load from disk and one from the
-remote take is drawn, schema by schema, from times that were measured.
+A balancer deals requests to 32 replicas at random.  The schemas of requests follow Zipf's law over the corpus, and some
+requests bring a new schema.  A replica holds a limited number of constraints in memory and drops the least recently
+used one.  A release in the morning restarts all replicas one after the other, and sometimes one crashes.  A restart
+loses the memory but not the disk.  The times of a compile, of a load from disk and of a load from the remote are drawn
+per schema from measured times.
 
-Ahead, a request waits until its constraint is complete, wherever it comes from.  In the background, it waits for the
-lazy compile only, and its first masks are those of a constraint that grows: until it is expanded here, or has come
-from the remote.
+In mode "ahead" a request waits until its constraint is complete, wherever it comes from.  In mode "background" it waits
+for the lazy compile only.  Its first masks are those of a growing constraint, until the constraint is expanded here or
+arrives from the remote.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ class Fleet:
     requests: int = 500_000  # in the day
     schemas: int = 9_090
     exponent: float = 1.0
-    new: float = 0.01  # share of requests with a schema that nobody has sent before
-    in_memory: int = 1_000  # constraints a replica
+    new: float = 0.01  # share of requests with a new schema
+    in_memory: int = 1_000  # constraints per replica
     crashes: int = 16
     hits_seconds: float = 5e-6
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Seconds, measured, by schema."""
+    """Measured seconds, by schema."""
 
     compile: Sequence[float]
     lazy: Sequence[float]
@@ -47,12 +47,12 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    compiled: float  # share of requests for which a whole compile is done
-    compiled_again: float  # ... of a schema that some replica has compiled before
-    growing: float  # seconds of growing constraints, over requests
-    over_10ms: float  # share that waits for more than that, for whatever
-    p999: float  # seconds of waiting
-    compile_seconds: float  # of the whole fleet
+    compiled: float  # share of requests that cause a whole compile
+    compiled_again: float  # share of requests that repeat another replica's compile
+    growing: float  # seconds per request in which the constraint still grows
+    over_10ms: float  # share of requests that wait more than 10 ms
+    p999: float  # 99.9th percentile of the wait, in seconds
+    compile_seconds: float  # total of the fleet
 
 
 def simulate(fleet: Fleet, times: Times, store: bool, background: bool, seed: int = 0) -> Day:
@@ -67,7 +67,7 @@ def simulate(fleet: Fleet, times: Times, store: bool, background: bool, seed: in
     restarts.sort(reverse=True)
     memory: list[OrderedDict[int, None]] = [OrderedDict() for _ in range(fleet.replicas)]
     disk: list[set[int]] = [set() for _ in range(fleet.replicas)]
-    known: set[int] = set()  # by anybody, and so by the remote
+    published: set[int] = set()  # compiled by any replica, and so at the remote
     waits = np.zeros(fleet.requests)
     compiled, again, busy, growing = 0, 0, 0.0, 0.0
     for number in range(fleet.requests):
@@ -81,7 +81,7 @@ def simulate(fleet: Fleet, times: Times, store: bool, background: bool, seed: in
             waits[number] = fleet.hits_seconds
             continue
         sample = schema % len(times.compile)
-        on_disk, at_remote = store and schema in disk[replica], store and schema in known
+        on_disk, at_remote = store and schema in disk[replica], store and schema in published
         if on_disk:
             waits[number] = times.disk[sample]
         else:
@@ -89,8 +89,8 @@ def simulate(fleet: Fleet, times: Times, store: bool, background: bool, seed: in
             if not at_remote:
                 busy += whole
                 compiled += 1
-                again += schema in known
-                known.add(schema)
+                again += schema in published
+                published.add(schema)
             if background:
                 waits[number] = times.lazy[sample]
                 busy += times.lazy[sample]

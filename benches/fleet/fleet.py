@@ -1,9 +1,9 @@
-"""A store that a fleet shares, and the farm that fills it.
+"""Measures a store that a fleet shares, and the farm that fills it.
 
     python -m benches fleet [--schemas 200] [--farm 1000]
 
-Schemas are drawn from the corpus, an even share of its parts, for Llama 3.  Each comes with its documents, good and
-bad, and the verdicts of a constraint that was compiled in place: whatever a store gives out has to agree with them.
+Schemas are drawn from the corpus, an even share of its parts, for Llama 3.  Each has valid and invalid documents, and
+the verdicts of a constraint that was compiled in place.  Every constraint from the store must give the same verdicts.
 S3 is moto's server over HTTP on this machine: its protocol and its errors are real, its distance is not.
 """
 
@@ -42,13 +42,13 @@ from wfsa.storage.places import Place
 
 PROCESSES = 8
 FAULTS = {"errors": 0.05, "delays": 0.05, "delay_seconds": 1.5, "cut": 0.1}
-SECONDS = 10.0  # of one compile
+SECONDS = 10.0  # limit of one compile
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--schemas", type=int, default=200, help="that eight processes ask for at once")
-    parser.add_argument("--farm", type=int, default=1000, help="that the farm compiles, for three vocabularies")
-    parser.add_argument("--no-ray", action="store_true", help="leave the farm on Ray out")
+    parser.add_argument("--schemas", type=int, default=200, help="schemas that eight processes request at once")
+    parser.add_argument("--farm", type=int, default=1000, help="number of schemas that the farm compiles")
+    parser.add_argument("--no-ray", action="store_true", help="do not run the farm on Ray")
     parser.add_argument("--seed", type=int, default=0)
 
 
@@ -80,7 +80,7 @@ def main(args: argparse.Namespace) -> Path:
     return write(args.out, "fleet", [*_report(where, lines)], lines)
 
 
-# --- what is asked for -----------------------------------------------------------------------------------------------
+# --- schemas and the remote ------------------------------------------------------------------------------------------
 
 
 def _vocab(name: str) -> wfsa.Vocab:
@@ -89,7 +89,7 @@ def _vocab(name: str) -> wfsa.Vocab:
 
 
 def _schemas(rows: Iterator[dict[str, Any]], n: int, vocab: wfsa.Vocab) -> list[tuple[str, Any, list[str], list[bool]]]:
-    """Name, schema, texts, and the verdicts of a constraint that was compiled in place."""
+    """Return n tuples of name, schema, texts, and the verdicts of a constraint that was compiled in place."""
     found: list[tuple[str, Any, list[str], list[bool]]] = []
     for row in rows:
         texts = [json.dumps(test["data"], ensure_ascii=False) for test in row["tests"][:6]]
@@ -117,7 +117,7 @@ def _s3() -> Iterator[tuple[str, dict[str, Any]]]:
     server.stop()
 
 
-# --- one process: what each level takes ------------------------------------------------------------------------------
+# --- one process: the time of each level -----------------------------------------------------------------------------
 
 
 def _levels(
@@ -179,7 +179,10 @@ def _together(
     name: str, url: str, options: dict[str, Any], faults: dict[str, float] | None, schemas: list[Any],
     vocab: wfsa.Vocab, folder: Path, seed: int,
 ) -> dict[str, Any]:  # fmt: skip
-    """Eight processes at once; with faults, somebody cuts objects short meanwhile, and one process has a full disk."""
+    """Run eight processes at once.
+
+    With faults, objects are cut short meanwhile, and one process has a full disk.
+    """
     objects, chance = Place.of(url, options), random.Random(seed)
     keys = ConstraintStore(None, vocab)
     names = {name_of(keys.key(schema), vocab) for _, schema, _, _ in schemas}
@@ -216,7 +219,7 @@ def _together(
         told.append(json.loads(out))
     seconds = time.perf_counter() - begin
     absent, damaged = _left(objects, names)
-    # Afterwards, without faults: one more, which mends what is still damaged, and one that finds all as it should be.
+    # Two more passes without faults: the first mends the artifacts that are still damaged, the second finds all whole.
     for _ in range(2):
         with ConstraintStore(url, vocab, url_options=options, disk_bytes=0, remote_seconds=30.0) as store:
             wrong = [name for name, schema, texts, right in schemas if verdicts(store.get(schema), texts) != right]
@@ -235,7 +238,7 @@ def _together(
 
 
 def _left(objects: Place, names: set[str]) -> tuple[int, int]:
-    """Of artifacts that should be there: how many are not, and how many cannot be read."""
+    """Return how many of the named artifacts are absent, and how many cannot be read."""
     absent = damaged = 0
     for name in names:
         data = objects.get(name)
@@ -253,7 +256,7 @@ def _left(objects: Place, names: set[str]) -> tuple[int, int]:
 
 
 def _farm(schemas: list[Any], folder: Path, ray: bool) -> list[dict[str, Any]]:
-    """Killed after a third of the artifacts, and begun again."""
+    """Run the farm, kill it after a third of the artifacts, and run it twice more."""
     source, far = folder / "farm.jsonl", folder / f"farm-{'ray' if ray else 'local'}"
     with source.open("w") as out:
         out.writelines(json.dumps(schema) + "\n" for schema in schemas)
@@ -266,7 +269,7 @@ def _farm(schemas: list[Any], folder: Path, ray: bool) -> list[dict[str, Any]]:
         if not path.exists():
             _vocab(name).save(path)
         command += ["--vocab", str(path)]
-    # Ray takes a cluster that is there; this one lives as long as the command.
+    # Ray would join a running cluster; "local" starts one that ends with the command.
     command += ["--ray", "local", "--ray-memory", "500"] if ray else ["--workers", "2"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "RAY_USAGE_STATS_ENABLED": "0"}
     objects, lines = Place.of(far), []
@@ -325,14 +328,14 @@ def _report(where: dict[str, str], lines: list[dict[str, Any]]) -> Iterator[str]
     of = {what: [line for line in lines if line["what"] == what] for what in {line["what"] for line in lines}}
     yield "# A fleet: the store of compiled constraints, and the farm"
     yield facts(where)
-    yield "## To a constraint, by where it is found"
+    yield "## Time to a constraint, by the level that has it"
     yield table(
         ["from", "p50 ms", "p90 ms", "p99 ms", "longest ms", "all together s"],
         [[one["level"], *map(number, one["ms"]), number(one["total_s"])] for one in of["level"]],
     )
     sizes = " / ".join(number(value) for value in of["sizes"][0]["kb"])
     yield f"Artifacts take {sizes} kB (p50 / p90 / p99 / largest).  Each schema once, one after the other."
-    yield f"## {PROCESSES} processes at once, each asking for every schema"
+    yield f"## {PROCESSES} processes at once, each requesting every schema"
     yield table(
         ["remote", "faults", "requests", "wrong", "left out", "left damaged", "lost", "schemas", "compiled",
          "from the remote", "damaged, noticed", "remote failures", "longest wait ms", "s"],
@@ -342,10 +345,10 @@ def _report(where: dict[str, str], lines: list[dict[str, Any]]) -> Iterator[str]
     )  # fmt: skip
     yield (
         f"Faults: {FAULTS['errors']:.0%} of a process's requests raise, {FAULTS['delays']:.0%} hang for longer than it "
-        f"waits (1 s), {FAULTS['cut']:.0%} of its objects are written cut short, five times a second somebody cuts "
-        "another one short, and one process has a disk that takes no file over 20 kB.  Wrong: a verdict on a document "
-        "that is not that of a constraint compiled in place.  Left out, left damaged: artifacts that the eight did not "
-        "leave in the store, or not whole.  Lost: not there when one more has asked for everything."
+        f"waits (1 s), and {FAULTS['cut']:.0%} of its objects are written cut short.  Five times a second another "
+        "object is cut short, and the disk of one process takes no file over 20 kB.  Wrong: a verdict on a document "
+        "that differs from that of a constraint compiled in place.  Left out, left damaged: artifacts that are not in "
+        "the store, or not whole, after the eight processes.  Lost: artifacts that are still absent after one more."
     )
     yield "## The farm"
     yield table(
@@ -355,7 +358,7 @@ def _report(where: dict[str, str], lines: list[dict[str, Any]]) -> Iterator[str]
             "pairs", "before", "killed_s", "stored", "failed", "seconds", "nothing_s", "compile_s", "mb"))]
          for one in of["farm"]],
     )  # fmt: skip
-    yield "Pairs of a schema and a vocabulary (Llama 3, Qwen 3, gpt2), two workers.  Failures come with their reasons."
+    yield "Pairs of a schema and a vocabulary (Llama 3, Qwen 3, gpt2), two workers.  Every failure has a reason."
     fleet = Fleet()
     yield "## A day, simulated"
     yield table(
@@ -367,8 +370,8 @@ def _report(where: dict[str, str], lines: list[dict[str, Any]]) -> Iterator[str]
     )  # fmt: skip
     yield (
         f"{fleet.replicas} replicas, {fleet.requests:,} requests over {fleet.schemas:,} schemas and {fleet.new:.0%} "
-        f"that nobody has sent before, {fleet.in_memory:,} constraints in each memory, one release and {fleet.crashes} "
-        "crashes; times are those measured above, the remote S3 (benches/fleet/day.py).  Whole compiles, and those "
-        "among them that repeat another replica's, as shares of requests.  Growing: how long constraints answered that "
-        "were not expanded, nor fetched, over all requests."
+        f"new ones, {fleet.in_memory:,} constraints in each memory, one release and {fleet.crashes} crashes.  Times "
+        "are those measured above, and the remote is S3 (benches/fleet/day.py).  Whole compiles, and those that repeat "
+        "another replica's, are shares of requests.  Growing: the time in which a constraint that was neither expanded "
+        "nor fetched gave the masks, over all requests."
     )

@@ -1,10 +1,10 @@
-"""A server's replica, as far as its store goes: a process that asks for schemas and checks every constraint it gets.
+"""Stands in for a server's replica: a process that requests schemas from a store and checks every constraint.
 
     python -m benches.fleet.replica TASK.json
 
-The task names the store, the schemas with texts and the verdicts that are right, and the faults that this process is
-to suffer: shares of requests to the remote that raise, that hang for longer than the store waits, and of objects that
-are written cut short; and a size past which its disk takes no file.
+The task contains the store, the schemas with texts and correct verdicts, and the faults of this process.  The faults
+are the share of remote requests that raise, the share that hang for longer than the store waits, the share of objects
+that are written cut short, and the largest file that the disk takes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from wfsa.storage.places import Place
 
 
 def with_faults(faults: dict[str, float], chance: random.Random) -> None:
-    """Let every remote of this process fail now and then."""
+    """Let every remote of this process fail at random."""
 
     class Faulty(Place):
         def _fault(self) -> None:

@@ -1,17 +1,17 @@
-"""The grammars that are not JSON Schemas: real ones with real texts, and small ones built to be hard.
+"""Holds the grammars that are not JSON Schemas: real ones with real texts, and small ones built to be hard.
 
 ========== ====== ==================================================================================================
 sql        Lark   the SQL of SynCode, over queries of Spider that Lark derives; a dense grammar with ambiguous rules
 json-lark  Lark   JSON, over the SchemaStore's documents
 json-gbnf  GBNF   llama.cpp's JSON
-sss        Lark   the classic that has exponentially many parses, one token a byte
-expr       Lark   binary operators without precedence: Catalan many parses
-minus      Lark   ``-`` before and between: two readings until the end
-nest       Lark   a stack of 500
-enum5000   Lark   5,000 alternatives that share their beginnings
+sss        Lark   the classic grammar with exponentially many parses, one token per byte
+expr       Lark   binary operators without precedence, with a Catalan number of parses
+minus      Lark   ``-`` as prefix and as operator: two readings until the end
+nest       Lark   brackets 500 deep
+enum5000   Lark   5,000 alternatives with common prefixes
 ========== ====== ==================================================================================================
 
-Each has texts that must be accepted and texts that must not. "Not accepted" is a missing bit or a refused end.
+Each has texts that must be accepted and texts that must be refused. A text is refused by a missing bit, or at its end.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from benches.recorded_data import encoder, grammar_text, read_vocabulary, texts
 class Case:
     kind: Kind
     grammar: Callable[[], str]
-    accept: Callable[[int], list[str]]  # how many at most -> texts
+    accept: Callable[[int], list[str]]  # returns at most the given number of texts
     refuse: tuple[str, ...]
-    by_bytes: bool = False  # a token a byte, whatever the vocabulary would make of the text
+    by_bytes: bool = False  # one token per byte, in place of the vocabulary's own cuts
 
 
 def _text(source: str) -> Callable[[], str]:

@@ -1,4 +1,4 @@
-"""Grammars that are not JSON Schemas: every engine on every case of grammars/cases.py, a process for each pair."""
+"""Runs every engine on every case of grammars/cases.py, one process per pair."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Runs = dict[str, dict[str, EngineRun]]  # case -> engine -> run
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cases", nargs="+", default=list(CASES), choices=CASES, metavar="CASE", help=" ".join(CASES))
     parser.add_argument("--engines", nargs="+", default=list(ENGINES), choices=ENGINES, metavar="ENGINE")
-    parser.add_argument("--texts", type=int, default=200, help="recorded texts for a case, at most (200)")
-    parser.add_argument("--cap", type=float, default=30, help="seconds of walking, then texts are cut short (30)")
-    parser.add_argument("--timeout", type=float, default=60, help="seconds for one case, then it is stopped (60)")
+    parser.add_argument("--texts", type=int, default=200, help="largest number of recorded texts per case (200)")
+    parser.add_argument("--cap", type=float, default=30, help="seconds after which walks are cut short (30)")
+    parser.add_argument("--timeout", type=float, default=60, help="seconds after which a case is stopped (60)")
 
 
 def main(args: argparse.Namespace) -> Path:
@@ -47,9 +47,9 @@ def main(args: argparse.Namespace) -> Path:
 
 def report(runs: Runs) -> Iterable[str]:
     yield (
-        "Accepted and refused count the texts that were judged rightly; a text whose walk was cut short by the clock "
-        "is counted in neither. “End” is the last tenth of the longest text, where an ambiguous grammar hurts. "
-        "Memory is the peak of a process that did this case alone."
+        "Accepted and refused count the texts that were judged correctly. A text whose walk ran out of time counts as "
+        "neither. “End” is the last tenth of the longest text, where an ambiguous grammar costs most. Memory is the "
+        "peak of a process that ran only this case."
     )
     for case, by_engine in runs.items():
         yield f"## {case}"

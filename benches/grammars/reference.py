@@ -1,17 +1,17 @@
-"""The published construction beside the engine, and GLRMask: the sizes of their automata, building, and masks.
+"""Compares the published construction, the engine and GLRMask: sizes of automata, time to build, time of masks.
 
     python -m benches reference [--sizes 300 2000 10000 50000]
 
-The first tokens of gpt2, which are the commonest behind the single bytes, and five grammars. The construction is built
-for all lexer states, the engine ahead of time; masks are timed along one text of each grammar, behind every token.
-Under "longest" the construction makes automata where a text comes to: what is timed as building is a first walk along
-it. All masks along the texts are checked to be the engine's. GLRMask is in Rust, the engine in C++, the construction in
-Python: what is to be compared are sizes, and how times grow.
+The vocabularies are the first tokens of gpt2, which are the single bytes and then the commonest tokens. There are five
+grammars. The construction is built for all lexer states, and the engine ahead of time. Masks are timed after every
+token of one text per grammar. Under "longest" the construction builds an automaton when a text first needs it, so its
+time to build is that of a first walk along the text. All masks are checked against the engine's. GLRMask is in Rust,
+the engine in C++ and the construction in Python: compare sizes, and how times grow.
 
-What the construction is made from is counted, too: the effects of all templates and how deep the longest reads, the
-bound on the depth of parser automata that follows, states of the terminal and of the parser automata before they are
-made deterministic, and states of the latter in the end, where tokens that are decided are subtracted from what goes on,
-and where not.
+The parts of the construction are counted, too: the effects of all templates, the largest number of states that one
+reads, and the bound on the depth of parser automata that follows from it. For terminal and parser automata the states
+before determinization are counted, and for parser automata those after it, with and without the subtraction of decided
+tokens.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ NAME: /[a-z]+/
 """
 NESTED_IN_LARK = 'start: "(" start ")" start | "[" start "]" start |\n'
 NESTED = 'root ::= "(" root ")" root | "[" root "]" root | ""\n'
-FREE = SchemaOptions(max_whitespace=None)  # a bound on white space is no rule of a grammar
+FREE = SchemaOptions(max_whitespace=None)  # a grammar has no rule that bounds white space
 
 _COUNTED = (
     "effects", "template depth", "depth bound", "spelled states", "composed states", "states, not subtracted",
 )  # fmt: skip
 Source = tuple[Kind, Any]  # as GLRMask reads it
-Case = tuple[Callable[[], Grammar], Source, bytes]  # the grammar, twice; a text
+Case = tuple[Callable[[], Grammar], Source, bytes]  # the grammar for the engine, for GLRMask, and a text
 CASES: dict[str, Case] = {
     "brackets": (lambda: read_gbnf(NESTED), ("lark", NESTED_IN_LARK), b"([()][])" * 12),
     "arithmetic": (lambda: read_gbnf(ARITHMETIC), ("lark", SUMS), b"3.5+x*(y-21)/(a+(b-7))"),
@@ -79,11 +79,11 @@ CASES: dict[str, Case] = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="tokens of the vocabularies")
+    parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="tokens per vocabulary")
 
 
 def tokens_of(text: bytes, vocabulary: Vocabulary) -> list[int]:
-    """The longest token each time."""
+    """Cut the text into tokens, the longest one at each place."""
     numbers = {token: number for number, token in enumerate(vocabulary.tokens[:-1])}
     out = []
     while text:
@@ -94,14 +94,14 @@ def tokens_of(text: bytes, vocabulary: Vocabulary) -> list[int]:
 
 
 def timed(call: Callable[[], Any]) -> tuple[Any, float]:
-    """And seconds."""
+    """Return the result of the call, and its seconds."""
     began = time.perf_counter()
     out = call()
     return out, time.perf_counter() - began
 
 
 def masks(fill: Callable[[], Any], commit: Callable[[int], Any], tokens: list[int]) -> float:
-    """µs of a mask, the median along the tokens."""
+    """Return the median µs of a mask along the tokens."""
     times = []
     for token in tokens:
         times.append(min(timed(fill)[1] for _ in range(3)))
@@ -141,12 +141,12 @@ def literal(grammar: Grammar, vocab: wfsa.Vocab, tokens: list[int]) -> dict[str,
 
 
 def places_along(made: Any, tokens: list[int]) -> list[Any]:
-    """Under "longest": the automata of all places that the text comes to."""
-    state, found = made.start(), {}
+    """Return the automata of all places that the text reaches, under "longest"."""
+    state, automata = made.start(), {}
     for token in tokens:
-        found.update((place, made.reading_dwas(place)) for place, _ in state.configs)
+        automata.update((place, made.reading_dwas(place)) for place, _ in state.configs)
         state = state.commit(token)
-    return list(found.values())
+    return list(automata.values())
 
 
 def weights(dwa: Any) -> set[int]:
@@ -154,7 +154,7 @@ def weights(dwa: Any) -> set[int]:
 
 
 def agrees(grammar: Grammar, vocab: wfsa.Vocab, state: Any, tokens: list[int]) -> None:
-    """AssertionError unless all masks along the text are the engine's."""
+    """Raise AssertionError if a mask along the text differs from the engine's."""
     twin = wfsa.compile(grammar, vocab).start()
     for token in tokens:
         assert list(state.get_mask()) == twin.get_mask().ids().tolist(), twin.text()
@@ -163,7 +163,7 @@ def agrees(grammar: Grammar, vocab: wfsa.Vocab, state: Any, tokens: list[int]) -
 
 
 def counted(made: Any) -> dict[str, int]:
-    """What automata are made from, all lexer states together."""
+    """Count the parts that automata are made from, over all lexer states."""
     from wfsa.reference.automata import determinize, minimise
     from wfsa.reference.parser_dwa import compose
 
@@ -181,15 +181,15 @@ def counted(made: Any) -> dict[str, int]:
 
 
 def n_effects(template: Any) -> int:
-    """Counted along the template, not listed: there can be exponentially many."""
+    """Count the effects of a template without listing them, since there can be exponentially many."""
     from wfsa.reference.templates import TOP
 
     @cache
-    def behind(at: Any) -> int:
+    def effects_from(at: Any) -> int:
         steps = (template.step(at, state) for state in template.reads(at))
-        return sum(len(shifts) + sum(map(behind, on)) for on, shifts in steps)
+        return sum(len(shifts) + sum(map(effects_from, on)) for on, shifts in steps)
 
-    return behind(TOP)
+    return effects_from(TOP)
 
 
 def engine(grammar: Grammar, vocab: wfsa.Vocab, tokens: list[int]) -> dict[str, Any]:
@@ -203,7 +203,11 @@ def engine(grammar: Grammar, vocab: wfsa.Vocab, tokens: list[int]) -> dict[str, 
 
 
 def rival(source: Source, vocabulary: Vocabulary, tokens: list[int], twin: wfsa.State) -> dict[str, Any]:
-    """Of a Lark grammar masks are checked to be the engine's, but for the end; a schema is read with other freedoms."""
+    """Measure GLRMask.
+
+    For a Lark grammar all masks are checked against the engine's, apart from end tokens.  For a schema they are not:
+    GLRMask allows other spellings.
+    """
     from benches.engines.glrmask_engine import GLRMask
 
     kind, text = source
@@ -214,8 +218,8 @@ def rival(source: Source, vocabulary: Vocabulary, tokens: list[int], twin: wfsa.
 
     def step(token: int) -> None:
         if kind == "lark":
-            found = np.flatnonzero(np.unpackbits(buffer.view(np.uint8), bitorder="little")).tolist()
-            assert found == sorted(set(twin.get_mask().ids().tolist()) - set(vocabulary.eos_ids)), twin.text()
+            allowed = np.flatnonzero(np.unpackbits(buffer.view(np.uint8), bitorder="little")).tolist()
+            assert allowed == sorted(set(twin.get_mask().ids().tolist()) - set(vocabulary.eos_ids)), twin.text()
             assert twin.commit(token)
         commit(token)
 
@@ -266,12 +270,13 @@ def main(args: argparse.Namespace) -> Path:
             ]  # fmt: skip
         else:
             sections.append(
-                "Parser automata are of the places that the text comes to, two of each; weights are sets of readings."
+                "Parser automata are those of the places that the text reaches, two per place; weights are sets of "
+                "readings."
             )
     head = [
-        "# The published construction beside the engine", facts(where),
-        "Bytes: of the construction its weights as Roaring writes them, of the others a saved constraint. "
-        "The first is Python, the others are compiled. Spelled and composed: states of the terminal and of the parser "
-        "automata before they are made deterministic.",
+        "# The published construction compared with the engine", facts(where),
+        "Bytes: for the construction its weights as Roaring writes them, for the others a saved constraint. "
+        "The first is in Python, the others are compiled. Spelled and composed: states of the terminal and of the "
+        "parser automata before determinization.",
     ]  # fmt: skip
     return write(args.out, "reference", [*head, *sections], lines)

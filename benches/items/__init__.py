@@ -1,1 +1,1 @@
-"""Closed sets: item indexes and their steps, sets of texts."""
+"""Benches of closed sets: item indexes and their steps, sets of texts."""

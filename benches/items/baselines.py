@@ -1,14 +1,14 @@
-"""What an item index is measured against: each takes prefixes of codes and says which codes may follow.
+"""Implements the baselines of item indexes: each finds the codes that may follow a prefix of codes.
 
-An arm's ``candidates(prefixes, logprobs)`` is timed: for beams at one level, the allowed codes' log-probabilities.
-``allowed(prefixes)`` gives the same sets in any time, for the check before the clock.
+An arm's ``candidates(prefixes, logprobs)`` is timed. It returns the allowed codes' log-probabilities for beams at one
+level. ``allowed(prefixes)`` returns the same sets without care for time, for the check before timing.
 
-    dict trie       nested dicts, a Python loop over beams
-    prefix fn       transformers' PrefixConstrainedLogitsProcessor over that trie, masks of the whole vocabulary
+    dict trie       nested dicts, with a Python loop over beams
+    prefix fn       transformers' PrefixConstrainedLogitsProcessor over that trie, which masks the whole vocabulary
     PPV             after DISC (AISTATS 2025): parallel binary search of prefix + token in the sorted rows, here with a
-                    lexicographic comparison of the whole prefix; exact: every token, or the 50 likeliest; from
-                    scratch, or from the prefix's interval, carried along
-    hash bitmap     a bit for each hash of a prefix and a token; answers may be wrong, so its rate of false ones is told
+                    lexicographic comparison of the whole prefix. It is exact. Variants: every token or the 50
+                    likeliest, and from scratch or from the carried interval of the prefix
+    hash bitmap     a bit per hash of a prefix and a token; answers may be wrong, and the error rate is reported
     STATIC          arXiv 2602.22647: CSR with [token, next] pairs, every beam reads the level's widest row; in torch
 """
 
@@ -47,7 +47,7 @@ class DictTrie:
 
 
 class PrefixFunction:
-    """transformers' own processor; it masks the whole vocabulary of every beam."""
+    """Runs transformers' own processor, which masks the whole vocabulary of every beam."""
 
     def __init__(self, trie: DictTrie, n_beams: int) -> None:
         import torch
@@ -61,14 +61,14 @@ class PrefixFunction:
 
 
 class PrefixVerification:
-    """PPV over sorted rows [U, L] (column-major: a level's codes are contiguous)."""
+    """PPV over sorted rows [U, L], stored by column, so that the codes of a level are contiguous."""
 
     def __init__(self, columns: list[npt.NDArray[Any]]) -> None:
         self.columns = columns
         self.n = len(columns[0])
 
     def _below(self, at: npt.NDArray[np.int64], key: Codes, strict: bool) -> npt.NDArray[np.bool_]:
-        """Whether the row at each place is < key (strict) or <= key, comparing key's length of codes."""
+        """Whether the row at each place is < key (strict) or <= key; rows are compared up to the key's length."""
         less, equal = np.zeros(len(at), np.bool_), np.ones(len(at), np.bool_)
         for level in range(key.shape[1]):
             codes = self.columns[level][at]
@@ -77,8 +77,8 @@ class PrefixVerification:
         return less if strict else less | equal
 
     def bounds(self, keys: Codes) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """First row with each prefix, and the end of those rows, from scratch: 2 log2(U) steps over all columns."""
-        found = []
+        """Return the first row with each prefix and the end of these rows, in 2 log2(U) steps over all columns."""
+        ends = []
         for strict in (True, False):
             low, high = np.zeros(len(keys), np.int64), np.full(len(keys), self.n)
             while (open_ := low < high).any():
@@ -86,13 +86,13 @@ class PrefixVerification:
                 below = self._below(np.minimum(middle, self.n - 1), keys, strict)
                 low = np.where(open_ & below, middle + 1, low)
                 high = np.where(open_ & ~below, middle, high)
-            found.append(low)
-        return found[0], found[1]
+            ends.append(low)
+        return ends[0], ends[1]
 
     def has_code(
         self, low: npt.NDArray[np.int64], high: npt.NDArray[np.int64], level: int, codes: npt.NDArray[Any]
     ) -> npt.NDArray[np.bool_]:
-        """Whether codes[n, K] occur among the rows low .. high of each beam: log2(rows) steps over one column."""
+        """Whether codes[n, K] occur among the rows low .. high of each beam, in log2(rows) steps over one column."""
         column = self.columns[level]
         left = np.broadcast_to(low[:, None], codes.shape).copy()
         right = np.broadcast_to(high[:, None], codes.shape).copy()
@@ -104,7 +104,7 @@ class PrefixVerification:
         return (left < high[:, None]) & (column[np.minimum(left, self.n - 1)] == codes)
 
     def scratch(self, prefixes: Codes, codes: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """As published, but right: every prefix + token is searched from the beginning."""
+        """Search every prefix + token from the beginning, as published, but with an exact comparison."""
         n, k = codes.shape
         keys = np.concatenate([np.repeat(prefixes, k, 0), codes.reshape(-1, 1).astype(np.int32)], 1)
         low, high = self.bounds(keys)
@@ -112,7 +112,7 @@ class PrefixVerification:
 
 
 class HashBitmap:
-    """2**bits bits; a prefix of codes and a code hash to one. Vectorised over all codes of a level."""
+    """A bitmap of 2**bits bits; a prefix and a code hash to one bit. Vectorised over all codes of a level."""
 
     def __init__(self, rows: Codes, bits: int, seed: int = 0) -> None:
         rng = np.random.default_rng(seed)
@@ -141,10 +141,10 @@ class HashBitmap:
 
 
 class Static:
-    """The published arrays and step. ``pairs`` int32[E + V, 2] of token and next state, ``indptr`` int32[S + 2].
+    """The published arrays and step: ``pairs`` int32[E + V, 2] of token and next state, ``indptr`` int32[S + 2].
 
-    Made from our csr layout with a head of depth d, 1 or 2, whose states are renumbered to leave room for those of
-    level 1; the index is not kept. Callers put ``torch.inference_mode`` around the calls.
+    They are made from our csr layout with a head of depth 1 or 2, whose states are renumbered to make room for those of
+    level 1. The index is not stored. The caller puts ``torch.inference_mode`` around the calls.
     """
 
     def __init__(self, index: ItemIndex, device: Any = "cpu") -> None:
@@ -173,26 +173,29 @@ class Static:
         return sum(x.nbytes for x in (self.pairs, self.indptr, self.dense_states, self.dense_mask))
 
     def states(self, nodes: npt.NDArray[np.int64]) -> Any:
-        """The states of the csr index's nodes, which are at or below the head's last level."""
+        """Return the states of nodes of the csr index, at or below the head's last level."""
         return self.torch.from_numpy(nodes & ((1 << 40) - 1)).to(self.pairs.device)
 
     def candidates(self, states: Any, logprobs: Any, level: int) -> tuple[Any, Any, Any]:
-        """The masked log-probabilities, tokens and next states, [n, widest row of the level]."""
+        """Return the masked log-probabilities, tokens and next states, each [n, widest row of the level]."""
         torch, limit = self.torch, self.widest[level]
         begin = self.indptr[states]
         count = self.indptr[states + 1] - begin
         places = torch.arange(limit, device=states.device)
         read = self.pairs[(begin[:, None] + places[None]).clamp(max=len(self.pairs) - 1)]
         tokens = read[..., 0]
-        found = logprobs.gather(1, tokens.long().clamp(max=logprobs.shape[1] - 1))
-        return torch.where(places[None] < count[:, None], found, self.ninf), tokens, read[..., 1]
+        values = logprobs.gather(1, tokens.long().clamp(max=logprobs.shape[1] - 1))
+        return torch.where(places[None] < count[:, None], values, self.ninf), tokens, read[..., 1]
 
     def step(self, states: Any, scores: Any, logits: Any, level: int) -> tuple[Any, Any, Any, Any]:
-        """Log-softmax, candidates, the best as many a request: scores, parents, tokens, states. states [B, M]."""
+        """Take a step of beam search from states [B, M]: log-softmax, candidates, the best M per request.
+
+        Returns scores, parents, tokens and states.
+        """
         torch = self.torch
         n, m = states.shape
         logprobs = torch.log_softmax(logits.reshape(n * m, -1), -1)
-        found, tokens, following = self.candidates(states.reshape(-1), logprobs, level)
-        every = (scores[..., None] + found.reshape(n, m, -1)).reshape(n, -1)
+        values, tokens, following = self.candidates(states.reshape(-1), logprobs, level)
+        every = (scores[..., None] + values.reshape(n, m, -1)).reshape(n, -1)
         best, at = every.topk(min(m, every.shape[1]), -1)
-        return best, at // found.shape[1], tokens.reshape(n, -1).gather(1, at), following.reshape(n, -1).gather(1, at)
+        return best, at // values.shape[1], tokens.reshape(n, -1).gather(1, at), following.reshape(n, -1).gather(1, at)

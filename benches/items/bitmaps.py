@@ -1,11 +1,11 @@
-"""Filters of a catalogue as Roaring bitmaps, beside a bool for each item: bytes, time and memory of both ways.
+"""Compares filters of a catalogue from Roaring bitmaps and from one bool per item: bytes, time and memory.
 
     python -m benches items-bitmaps [--items 2e7]
 
-Search engines and databases keep such filters as Roaring bitmaps (Chambi, Lemire, Kaser and Godin, 2016). What is live:
-30 % of the items at random, one in a thousand, and runs of 10,000, as of one shop or one day. Each filter is checked
-to be the same both ways, and to give the bitmap back. Times are of processor time of all threads, the least of five;
-memory is what NumPy and Python hold at the most during one call, beside what was there and the filter.
+Search engines and databases store such filters as Roaring bitmaps (Chambi, Lemire, Kaser and Godin, 2016). The live
+items are 30 % at random, one in a thousand, or runs of 10,000 as of one shop or one day. Both ways must give the same
+filter, and the filter must give the bitmap back. Times are processor time of all threads, the least of five. Memory is
+the peak of NumPy and Python during one call, without what was there before and without the filter.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LEVELS, _CODES = 4, 2048
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--items", type=float, default=2e7, help="items of the catalogue (2e7)")
+    parser.add_argument("--items", type=float, default=2e7, help="number of items of the catalogue (2e7)")
 
 
 def live_items(n: int) -> dict[str, Any]:
@@ -49,12 +49,12 @@ def seconds(call: Callable[[], Any], times: int) -> float:
 
 
 def peak(call: Callable[[], Any]) -> int:
-    """Bytes."""
+    """Return the peak of traced memory during the call, in bytes."""
     tracemalloc.start()
-    kept = call()
+    result = call()
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    del kept
+    del result
     return most
 
 
@@ -72,9 +72,9 @@ def main(args: argparse.Namespace) -> Path:
         bitmap = BitMap(np.flatnonzero(rows).astype(np.uint32))
         bitmap.run_optimize()
         made = ItemFilter.of_bitmap(index, bitmap)
-        assert made == ItemFilter.of_rows(index, rows), "the same filter"
+        assert made == ItemFilter.of_rows(index, rows), "the filters differ"
         back = made.to_bitmap(index)
-        assert len(back) >= len(bitmap) and ItemFilter.of_bitmap(index, back) == made, "and back"
+        assert len(back) >= len(bitmap) and ItemFilter.of_bitmap(index, back) == made, "the bitmaps differ"
         calls: dict[str, Callable[[], Any]] = {
             "of_rows": lambda rows=rows: ItemFilter.of_rows(index, rows),
             "of_bitmap": lambda bitmap=bitmap: ItemFilter.of_bitmap(index, bitmap),

@@ -1,4 +1,4 @@
-"""Made catalogues for the item benches, by blocks, the same for the same seed."""
+"""Makes catalogues for the item benches, block by block; the same seed gives the same catalogue."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _BLOCK: Final = 1 << 20
 
 
 def code_dtype(size: int) -> np.dtype[Any]:
-    """The narrowest type for codes below ``size``: uint16 or int32."""
+    """Return the narrowest type for codes below ``size``: uint16 or int32."""
     return np.dtype(np.uint16 if size <= 1 << 16 else np.int32)
 
 
 def rows(kind: str, n: int, n_levels: int, size: int, seed: int = 0, dtype: Any = np.int32) -> npt.NDArray[Any]:
-    """dtype[n, n_levels], codes below ``size``; the codes do not depend on the dtype.
+    """Return dtype[n, n_levels] with codes below ``size``, which do not depend on the dtype.
 
-    uniform    every code alike
-    zipf       at each level code c has weight 1 / (c + 1), levels independent: hubs under hubs
-    clustered  n / 100 centres, uniform; an item is a centre with its last 3 codes drawn anew
+    uniform    every code is equally likely
+    zipf       at each level code c has weight 1 / (c + 1), independently of other levels, so hubs are below hubs
+    clustered  n / 100 uniform centres; an item is a centre with its last 3 codes drawn anew
     """
     rng = np.random.default_rng(seed)
     out = np.empty((n, n_levels), dtype)
@@ -45,11 +45,11 @@ def rows(kind: str, n: int, n_levels: int, size: int, seed: int = 0, dtype: Any 
 def branching_rows(
     n: int, n_levels: int, size: int, level: int, children: int, seed: int = 0, dtype: Any = np.int32
 ) -> npt.NDArray[Any]:
-    """dtype[m, n_levels]: every node of ``level`` has exactly ``children`` children, with one item below each.
+    """Return dtype[m, n_levels] in which every node of ``level`` has ``children`` children with one item below each.
 
-    m is n rounded up to a multiple of ``children``, so there are ``m / children`` nodes. ``size`` is a power of two: a
-    node's prefix is the number ``j * odd mod size ** level`` in base ``size``, its children's codes are ``(first + i *
-    stride) mod size`` with a stride that is odd and a node's own; both give different values for different j or i.
+    m is n rounded up to a multiple of ``children``, so there are ``m / children`` nodes. ``size`` is a power of two.
+    The prefix of node j is the number ``j * odd mod size ** level`` in base ``size``. The codes of its children are
+    ``(first + i * stride) mod size``, with an odd stride per node. Both give different values for different j or i.
     """
     if size & (size - 1) or not 0 <= level < n_levels or not 1 <= children <= size:
         raise ValueError(f"{children} children at level {level} of {n_levels}, {size} codes")
@@ -74,12 +74,13 @@ def branching_rows(
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """One catalogue of a sweep, and the step that is taken in it.
+    """One catalogue of a sweep, and the step that is timed in it.
 
-    sweep     which of its numbers is varied: "items", "codes" or "children"
-    kind      of KINDS, or "branching": every node at the step's level has ``children`` children (0: as it comes)
+    sweep     the number that the sweep varies: "items", "codes" or "children"
+    kind      one of KINDS, or "branching": every node at the step's level has ``children`` children
     items, levels, codes     |C|, L, V
-    level     of the beams' nodes, from 0
+    level     level of the beams' nodes, from 0
+    children  children per node with kind "branching", else 0
     shapes    "BxM": requests x beams
     """
 

@@ -1,11 +1,10 @@
-"""Item indexes: build time, bytes by part, and the latency of a step, ours and the baselines' side by side;
-and the time of a live filter from bools.
+"""Measures item indexes against baselines: build time, bytes by part, latency of a step, time of a filter from bools.
 
-Correctness first: every arm's sets are compared with the index's before a clock runs. A step is taken at the third
-level (or ``--level``), from the nodes of random items, with one thread; *candidates* is what STATIC calls its kernel
-(gather the children, mask, their log-probabilities), *step* is log-softmax, mask, top-M and the next nodes. Medians and
-99th percentiles over ``--rounds`` calls in runs of five of which the first is not counted, arms in turn, so that a busy
-machine is busy for all; read the ratios.
+The sets of every arm are compared with the index's before anything is timed. A step is taken at the third level (or
+``--level``), from the nodes of random items, with one thread. *candidates* is the kernel of STATIC: gather the
+children, mask, and return their log-probabilities. *step* is log-softmax, mask, top-M and the next nodes. The numbers
+are medians and 99th percentiles over ``--rounds`` calls. The arms take turns of five calls, of which the first is not
+counted, so that a busy machine is busy for all. Compare ratios, not times.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ TRIE_LIMIT = 200_000
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--items", type=float, nargs="+", default=[1e5, 1e6, 1e7], metavar="N", help="catalogue sizes")
     parser.add_argument("--kinds", nargs="+", default=list(catalogues.KINDS), choices=catalogues.KINDS)
-    parser.add_argument("--codes", type=int, default=2048, metavar="V", help="codes a level (2048)")
-    parser.add_argument("--levels", type=int, default=8, metavar="L", help="codes an item (8)")
+    parser.add_argument("--codes", type=int, default=2048, metavar="V", help="codes per level (2048)")
+    parser.add_argument("--levels", type=int, default=8, metavar="L", help="codes per item (8)")
     parser.add_argument("--level", type=int, default=2, help="the level of the step, from 0 (2: the third)")
     parser.add_argument("--beams", nargs="+", default=["2x70"], metavar="BxM", help="requests x beams (2x70)")
-    parser.add_argument("--rounds", type=int, default=200, help="timed calls an arm")
-    parser.add_argument("--no-baselines", action="store_true", help="ours only")
+    parser.add_argument("--rounds", type=int, default=200, help="timed calls per arm (200)")
+    parser.add_argument("--no-baselines", action="store_true", help="measure only this engine")
     parser.add_argument("--build-only", action="store_true")
 
 
@@ -65,7 +64,7 @@ def main(args: argparse.Namespace) -> Path:
 def _build(rows: Any, kind: str, args: argparse.Namespace, out: list[dict[str, Any]]) -> ItemIndex:
     index = None
     for layout in ("csr", "interval") if not args.no_baselines else ("interval",):
-        index = None  # only one at a time counts in the peak
+        index = None  # free the last index, so that the peak is of one
         begin, cpu = time.perf_counter(), time.process_time()
         index = ItemIndex.build(rows, vocab_size=args.codes, layout=layout)
         sizes = index.memory()
@@ -90,7 +89,7 @@ def _build(rows: Any, kind: str, args: argparse.Namespace, out: list[dict[str, A
 
 
 def _filter(rows: Any, index: ItemIndex, kind: str) -> dict[str, Any]:
-    """A filter from bool[N] in the order of the input, a tenth of the items live."""
+    """Time a filter from bool[N] in the order of the input, with a tenth of the items live."""
     live = np.random.default_rng(2).random(len(rows)) < 0.1
     made = ItemFilter.of_rows(index, live)
     for row in np.flatnonzero(live)[:100]:
@@ -115,7 +114,7 @@ def _filter(rows: Any, index: ItemIndex, kind: str) -> dict[str, Any]:
 
 
 def _steps(rows: Any, index: ItemIndex, kind: str, shape: tuple[int, ...], args: argparse.Namespace) -> list[Any]:
-    """Every arm at nodes of the level; nodes are those of random items, so hubs come as often as their items."""
+    """Time every arm at nodes of the level; they are those of random items, so hubs come as often as their items."""
     rng = np.random.default_rng(1)
     n_requests, width = shape
     n, level, size = n_requests * width, args.level, args.codes
@@ -182,14 +181,14 @@ def _baselines(rows: Any, index: ItemIndex, prefixes: Any, nodes: Any, logits: A
             states = csr.advance(states, code)
         static = Static(csr)
         at, values, scores = static.states(states), torch.from_numpy(logits), torch.zeros(grid.shape[:2])
-        masked, found, _ = static.candidates(at, values, level)
+        masked, codes, _ = static.candidates(at, values, level)
         for row in range(len(nodes)):
-            assert sorted(found[row][masked[row] > -np.inf].tolist()) == expected[row], "STATIC differs"
+            assert sorted(codes[row][masked[row] > -np.inf].tolist()) == expected[row], "STATIC differs"
         grid_t, at_t = torch.from_numpy(grid), at.reshape(grid.shape[:2])
         inference = torch.inference_mode()
         arms["STATIC: candidates"] = inference(lambda: static.candidates(at, values, level))
         arms["STATIC: step"] = inference(lambda: static.step(at_t, scores, grid_t, level))
-        notes["STATIC: candidates"] = f"{static.widest[level]} wide, {static.nbytes() / len(rows):.1f} bytes an item"
+        notes["STATIC: candidates"] = f"{static.widest[level]} wide, {static.nbytes() / len(rows):.1f} bytes per item"
     arms["no constraint: log-softmax and top-M"] = lambda: _unconstrained(torch, grid)
     leaves = np.arange(index.n_leaves)
     columns = _columns(index, leaves)
@@ -199,14 +198,14 @@ def _baselines(rows: Any, index: ItemIndex, prefixes: Any, nodes: Any, logits: A
     assert (search.has_code(low, high, level, every) == truth).all(), "PPV differs"
     few = np.argpartition(-logits, 50, axis=1)[:, :50]
     assert (search.scratch(prefixes, few) == np.take_along_axis(truth, few, 1)).all(), "PPV from scratch differs"
-    kept = np.take_along_axis(truth, few, 1).sum() / max(truth.sum(), 1)
+    share = np.take_along_axis(truth, few, 1).sum() / max(truth.sum(), 1)
     arms["PPV: all tokens, carried interval"] = lambda: search.has_code(low, high, level, every)
     arms["PPV: all tokens, from scratch"] = lambda: search.scratch(prefixes, every)
     arms["PPV: top 50, carried interval"] = lambda: search.has_code(
         low, high, level, np.argpartition(-logits, 50, axis=1)[:, :50]
     )
     arms["PPV: top 50, from scratch"] = lambda: search.scratch(prefixes, np.argpartition(-logits, 50, axis=1)[:, :50])
-    notes["PPV: top 50, carried interval"] = f"sees {100 * kept:.1f} % of the allowed tokens"
+    notes["PPV: top 50, carried interval"] = f"sees {100 * share:.1f} % of the allowed tokens"
     bits = int(np.ceil(np.log2(16 * index.n_leaves * args.levels)))
     if index.n_leaves <= 2_000_000:
         bitmap = HashBitmap(rows, bits)
@@ -215,7 +214,7 @@ def _baselines(rows: Any, index: ItemIndex, prefixes: Any, nodes: Any, logits: A
         wrong = answers.sum() - truth.sum()
         notes["hash bitmap"] = f"{100 * wrong / max((~truth).sum(), 1):.2f} % of the forbidden tokens pass, "
         notes["hash bitmap"] += f"{100 * wrong / answers.sum():.0f} % of its answers are wrong, "
-        notes["hash bitmap"] += f"{len(bitmap.words) / len(rows):.0f} bytes an item"
+        notes["hash bitmap"] += f"{len(bitmap.words) / len(rows):.0f} bytes per item"
         arms["hash bitmap"] = lambda: bitmap.allowed(prefixes, size)
     if len(rows) <= TRIE_LIMIT:
         trie = DictTrie(rows)

@@ -1,26 +1,27 @@
-"""Latency of a constrained step against |C|, V and branching, beside STATIC's and none: ``make bench-items``.
+"""Latency of a constrained step against |C|, V and branching, with STATIC's and none: ``make bench-items``.
 
     python -m benches items-latency [--sweeps items codes children] [--kinds uniform zipf] [--device cuda]
 
-Three sweeps: |C| at V = 2048, V at |C| = 1e7, and the children of a node at |C| = 1e6, V = 2^18 in catalogues where
-every node of the step's level has exactly that many. L = 8; beams are at ``--level`` (2: the third), at the prefixes of
-random items, different within a request (repeated where the level has fewer nodes than beams). The same logits
-float32[B, M, V] for all arms:
+There are three sweeps: |C| at V = 2048, V at |C| = 1e7, and the children of a node at |C| = 1e6, V = 2^18, in
+catalogues where every node of the step's level has that number of children. L = 8. The beams are at ``--level`` (2: the
+third), at the prefixes of random items. The nodes of a request are different, unless the level has fewer nodes than
+beams. All arms take the same logits float32[B, M, V]:
 
-    read                logsumexp over the logits; maximum: their amax, the least that reading them once costs
+    read                logsumexp over the logits
+    maximum             amax over the logits, the least cost of reading them once
     unconstrained       log-softmax, cumulative scores, top M of M V
-    wfsa: step          ``index.beam_step``, the compiled CPU engine: the same with the constraint, and the next nodes
-    wfsa: candidates    ``index.children`` and a gather of the log-probabilities: what STATIC's kernel gives (children,
-                        their log-probabilities, next nodes), each beam its own many instead of padded to the widest
-    wfsa: top-M of log-probs     ``beam_step`` on log-probabilities: does more (cumulative scores, top M, advance) than
-                        those candidates, without making lists of them
+    wfsa: step          ``index.beam_step`` of the compiled CPU engine: the same with the constraint, and the next nodes
+    wfsa: candidates    ``index.children`` and a gather of the log-probabilities. The result is that of STATIC's kernel
+                        (children, their log-probabilities, next nodes), but ragged, not padded to the widest beam
+    wfsa: top-M of log-probs     ``beam_step`` on log-probabilities: does more than those candidates (cumulative scores,
+                        top M, advance), without making lists of them
     STATIC: candidates, step     the published layout and step (benches/items/baselines.py), in torch
-    torch, triton: step          ``TorchItems`` and ``TritonItems``; on a CPU torch at small shapes only
+    torch, triton: step          ``TorchItems`` and ``TritonItems``; on a CPU only torch, and only at small shapes
 
-On a CPU all arms have one thread, and ``--compile`` adds ``torch.compile`` of the torch ones. On CUDA every torch arm
-is timed eager, compiled, and each as a CUDA graph; wfsa's CPU engine only checks. Before the clock every constrained
-answer is compared with the compiled CPU engine's. Medians with 10th and 90th percentiles, arms in turn
-(benches/clocks.py says how); a fresh process for each catalogue, so that memory goes back.
+On a CPU all arms have one thread, and ``--compile`` adds ``torch.compile`` of the torch arms. On CUDA every torch arm
+is timed eager and compiled, and each of these as a CUDA graph; wfsa's CPU engine only checks. Before timing, every
+constrained answer is compared with that of the compiled CPU engine. The numbers are medians with 10th and 90th
+percentiles, and the arms take turns (see benches/clocks.py). Each catalogue has a fresh process, which frees memory.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from benches.supervisor import ROOT, tell
 
 SWEEPS = ("items", "codes", "children")
 MOST_LOGITS = 1_000_000_000
-"""Bytes of the logits of a step; larger shapes are left out."""
+"""Largest size of a step's logits in bytes; larger shapes are left out."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,17 +55,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--codes", type=int, nargs="+", default=[256, 1024, 2048, 8192, 32768], metavar="V")
     parser.add_argument("--children", type=int, nargs="+", default=[2**k for k in (1, 4, 8, 12, 16, 18)], metavar="K")
     parser.add_argument("--beams", nargs="+", default=["2x70", "16x256", "64x512"], metavar="BxM")
-    parser.add_argument("--levels", type=int, default=8, metavar="L", help="codes an item (8)")
+    parser.add_argument("--levels", type=int, default=8, metavar="L", help="codes per item (8)")
     parser.add_argument("--level", type=int, default=2, help="the level of the step, from 0 (2: the third)")
     parser.add_argument("--normalise", default="full", choices=["full", "level", "valid", "none"])
-    parser.add_argument("--compile", action="store_true", help="torch.compile on a CPU, too")
-    parser.add_argument("--no-static", action="store_true", help="without STATIC, which takes most of the memory")
-    parser.add_argument("--seconds", type=float, default=1.0, help="for an arm's calls at one shape (1)")
-    parser.add_argument("--calls", type=int, default=200, help="of an arm at one shape, at most (200)")
+    parser.add_argument("--compile", action="store_true", help="use torch.compile on a CPU, too")
+    parser.add_argument("--no-static", action="store_true", help="leave out STATIC, which takes most of the memory")
+    parser.add_argument("--seconds", type=float, default=1.0, help="seconds for an arm's calls at one shape (1)")
+    parser.add_argument("--calls", type=int, default=200, help="largest number of calls per arm and shape (200)")
 
 
 def catalogues(args: argparse.Namespace) -> Iterator[Catalogue]:
-    """In the order in which they are run: the largest last in each sweep."""
+    """Yield the catalogues in the order of the run, the largest last in each sweep."""
     base, middle, few, wide = (2048, 10**7, 10**6, 2**18)
     sizes = list(map(int, args.items))
     codes, children, shapes = args.codes, args.children, args.beams
@@ -85,7 +86,7 @@ def catalogues(args: argparse.Namespace) -> Iterator[Catalogue]:
 
 
 def _logits(shape: str, codes: int) -> int:
-    """Bytes."""
+    """Return the bytes of the logits of a step."""
     n_requests, width = map(int, shape.split("x"))
     return n_requests * width * codes * 4
 
@@ -102,19 +103,19 @@ def main(args: argparse.Namespace) -> Path:
     lines: list[dict[str, Any]] = []
     todo = list(catalogues(args))
     path = args.out / f"{name}.md"
-    known: dict[Catalogue, list[dict[str, Any]]] = {}  # one that two sweeps have is run once
+    lines_of: dict[Catalogue, list[dict[str, Any]]] = {}  # a catalogue in two sweeps is run once
     for number, catalogue in enumerate(todo, 1):
         tell(f"{name}: {number}/{len(todo)}, {catalogue}.")
         same = replace(catalogue, sweep="")
-        if same in known:
-            lines += [line | {"sweep": catalogue.sweep} for line in known[same]]
+        if same in lines_of:
+            lines += [line | {"sweep": catalogue.sweep} for line in lines_of[same]]
         else:
-            known[same] = []
+            lines_of[same] = []
             for event in _worker(catalogue, options):
-                known[same].append(asdict(catalogue) | event)
-                tell(f"    {_told(event)}.")
-            lines += known[same]
-        path = report(args.out, name, __doc__ or "", where, lines)  # what is there when a later one fails
+                lines_of[same].append(asdict(catalogue) | event)
+                tell(f"    {_progress(event)}.")
+            lines += lines_of[same]
+        path = report(args.out, name, __doc__ or "", where, lines)  # written now, in case a later catalogue fails
     failed = sum(line["what"] == "failed" for line in lines)
     if failed:
         raise SystemExit(f"benches: {name}: {failed} of {len(todo)} catalogues failed, see {path}")
@@ -122,7 +123,7 @@ def main(args: argparse.Namespace) -> Path:
 
 
 def _worker(catalogue: Catalogue, options: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Run a catalogue and yield its lines as they come; the last says "done" or "failed"."""
+    """Run a catalogue and yield its lines as they arrive; the last is "done" or "failed"."""
     command = [sys.executable, "-m", "benches.items.latency_worker"]
     command.append(json.dumps({"catalogue": asdict(catalogue), "options": options}))
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
@@ -136,7 +137,7 @@ def _worker(catalogue: Catalogue, options: dict[str, Any]) -> Iterator[dict[str,
         yield {"what": "failed", "note": signal.Signals(-code).name if code < 0 else f"exit code {code}"}
 
 
-def _told(event: dict[str, Any]) -> str:
+def _progress(event: dict[str, Any]) -> str:
     if event["what"] == "time":
         times = f"{event['p50']:.1f} µs ({event['p10']:.1f} to {event['p90']:.1f})"
         return f"{event['beams']:7} {event['arm']:28} {times}, {event['calls']} calls"

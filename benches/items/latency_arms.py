@@ -1,7 +1,7 @@
-"""The arms of items-latency: what is called, and how its answer is checked before the clock.
+"""Defines the arms of items-latency: the timed calls, and the checks of their answers before timing.
 
-An arm is a function and its arguments, so that ``torch.compile`` sees the function itself. Its *forms* are: as it is,
-``compiled``, and on CUDA either of them as a ``graph``.
+An arm is a function and its arguments, so that ``torch.compile`` sees the function itself. Its *forms* are the function
+as it is, ``compiled``, and on CUDA either of them as a ``graph``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Check = Callable[[Any], None]
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """``check`` raises AssertionError on a wrong answer; None where there is nothing to compare with."""
+    """A timed call. ``check`` raises AssertionError on a wrong answer, and is None if nothing can be compared."""
 
     name: str
     function: Callable[..., Any]
@@ -43,8 +43,10 @@ class Arm:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where a step begins. ``prefixes`` int[B * M, level] are the codes of the beams' nodes; ``distinct``: no request
-    has a node twice."""
+    """The beams from which a step starts.
+
+    ``prefixes`` int[B * M, level] are the codes of the beams' nodes. ``distinct``: no request has a node twice.
+    """
 
     beams: Beams
     prefixes: npt.NDArray[np.int32]
@@ -57,8 +59,11 @@ class Start:
 
 
 def start_at(index: ItemIndex, rows: Any, level: int, n_requests: int, width: int, seed: int = 0) -> Start:
-    """Different nodes of a level: the prefixes of random items, in the order in which they come up, so that hubs come
-    as often as their items let them. Where a level has fewer nodes than beams they are repeated."""
+    """Choose different nodes of a level.
+
+    They are the prefixes of random items, in the order in which they are drawn, so that hubs are frequent. If a level
+    has fewer nodes than beams, nodes are repeated.
+    """
     rng = np.random.default_rng(seed)
     nodes = np.empty((n_requests, width), np.int64)
     prefixes = np.empty((n_requests, width, level), np.int32)
@@ -83,7 +88,10 @@ def start_at(index: ItemIndex, rows: Any, level: int, n_requests: int, width: in
 
 
 def candidates(index: ItemIndex, nodes: Any, logprobs: Any) -> tuple[Any, Any, Any, Any]:
-    """What STATIC's kernel gives, ragged instead of padded: indptr, tokens, their log-probabilities, next nodes."""
+    """Compute the result of STATIC's kernel, ragged instead of padded.
+
+    Returns indptr, tokens, their log-probabilities and the next nodes.
+    """
     indptr, tokens, following = index.children(nodes)
     at = np.repeat(np.arange(len(nodes)) * logprobs.shape[1], np.diff(indptr))
     at += tokens
@@ -91,7 +99,7 @@ def candidates(index: ItemIndex, nodes: Any, logprobs: Any) -> tuple[Any, Any, A
 
 
 def unconstrained(logits: Any, scores: Any) -> Any:
-    """A step of beam search without an index."""
+    """Take a step of beam search without an index."""
     every = scores[:, :, None] + torch.log_softmax(logits, -1)
     return every.flatten(1).topk(every.shape[1], dim=1)
 
@@ -103,7 +111,7 @@ def baselines(logits: Any, scores: Any) -> Iterator[Arm]:
 
 
 def host_arms(index: ItemIndex, start: Start, logits: Any, normalise: str, want: Beams) -> Iterator[Arm]:
-    """The compiled CPU engine's."""
+    """Yield the arms of the compiled CPU engine."""
     flat = logits.reshape(-1, logits.shape[-1])
     nodes = start.beams.nodes.reshape(-1)
     yield Arm("wfsa: candidates", candidates, (index, nodes, flat), compiles=False)
@@ -115,7 +123,7 @@ def host_arms(index: ItemIndex, start: Start, logits: Any, normalise: str, want:
 
 def device_arm(name: str, items: Any, start: Start, given: Beams, logits: Any, level: int, normalise: str,
                want: Beams) -> Arm:  # fmt: skip
-    """A step of TorchItems or TritonItems; the latter's kernels are compiled already."""
+    """Return the arm of TorchItems or TritonItems; the kernels of the latter are compiled already."""
     options = {"normalise": normalise, "level": level, "distinct": start.distinct}
     check = partial(same_beams, want)
     return Arm(name, items.beam_step, (given, logits), options, check, compiles=name.startswith("torch"))
@@ -123,7 +131,7 @@ def device_arm(name: str, items: Any, start: Start, given: Beams, logits: Any, l
 
 def static_arms(static: Static, states: Any, scores: Any, logits: Any, level: int, index: ItemIndex, start: Start,
                 host_logits: Any, want: Beams | None) -> Iterator[Arm]:  # fmt: skip
-    """``want``: None where the step's scores have another normalisation than STATIC's, which is "full"."""
+    """Yield STATIC's arms; ``want`` is None if the step's scores are not normalised like STATIC's ("full")."""
     nodes = start.beams.nodes.reshape(-1)
     expected = candidates(index, nodes, host_logits.reshape(len(nodes), -1))
     yield Arm("STATIC: candidates", static.candidates, (states.reshape(-1), logits.flatten(0, 1), level),
@@ -133,7 +141,7 @@ def static_arms(static: Static, states: Any, scores: Any, logits: Any, level: in
 
 
 def graph_of(call: Call, pool: Any) -> tuple[Call, Any]:
-    """The call captured in a CUDA graph, and the tensors that a replay writes."""
+    """Capture the call in a CUDA graph; return the replay and the tensors that a replay writes."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -151,8 +159,10 @@ def graph_of(call: Call, pool: Any) -> tuple[Call, Any]:
 
 
 def same_beams(want: Beams, got: Beams) -> None:
-    """The same beams are there, with scores equal to a few units in the last place, and nearly all nodes: those whose
-    scores differ by less than that may change places."""
+    """Check that the valid beams and nearly all nodes are equal, and the scores up to a few units in the last place.
+
+    Nodes whose scores differ by less than that may change places.
+    """
     valid, scores, nodes = (_host(getattr(got, name)) for name in ("valid", "scores", "nodes"))
     assert np.array_equal(want.valid, valid), "other beams are missing"
     np.testing.assert_allclose(scores, want.scores, atol=2e-5)
@@ -161,7 +171,7 @@ def same_beams(want: Beams, got: Beams) -> None:
 
 
 def same_step(want: Beams, got: tuple[Any, Any, Any, Any]) -> None:
-    """STATIC's scores, parents and tokens; it flags nothing, so missing beams are those of score -inf."""
+    """Check STATIC's scores, parents and tokens; its missing beams are those of score -inf, since it has no flags."""
     scores, parents, tokens, _ = map(_host, got)
     width = scores.shape[1]
     assert not want.valid[:, width:].any(), "beams are missing"
@@ -172,16 +182,16 @@ def same_step(want: Beams, got: tuple[Any, Any, Any, Any]) -> None:
 
 
 def same_candidates(want: tuple[Any, Any, Any, Any], got: tuple[Any, Any, Any]) -> None:
-    """Both are in order of the token within a beam."""
-    found, tokens = _host(got[0]), _host(got[1])
-    there = found > -np.inf
+    """Check the candidates; both sides are in order of the token within a beam."""
+    values, tokens = _host(got[0]), _host(got[1])
+    there = values > -np.inf
     assert np.array_equal(there.sum(1), np.diff(want[0])), "numbers of candidates differ"
     assert np.array_equal(tokens[there], want[1]), "tokens differ"
-    assert np.array_equal(found[there], want[2]), "log-probabilities differ"
+    assert np.array_equal(values[there], want[2]), "log-probabilities differ"
 
 
 def same_best(every: tuple[Any, Any, Any, Any], start: Beams, got: Beams) -> None:
-    """The scores are the best of all candidates'."""
+    """Check that the scores are the best of all candidates."""
     indptr, _, logprobs, _ = every
     scores = np.repeat(start.scores.reshape(-1), np.diff(indptr)) + logprobs
     n_requests, width = start.nodes.shape

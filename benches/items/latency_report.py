@@ -1,4 +1,4 @@
-"""The tables, targets and plot of items-latency, from its lines."""
+"""Makes the tables, targets and plot of items-latency from its lines."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def report(folder: Path, name: str, about: str, where: dict[str, str], lines: li
         of = [line for line in times if line["sweep"] == sweep]
         if of:
             sections += [f"## {title}", f"{_fixed(of)}. Microseconds: median (10th to 90th percentile).", _times(of)]
-            sections += ["Constraint overhead: the median less the least median of `unconstrained` in the same way "
-                         "of launching (eager or compiled; graphs apart). Below zero the constrained step is the "
-                         "quicker one: it takes its best from fewer candidates.", _overheads(of)]  # fmt: skip
+            sections += ["Constraint overhead: the median minus the least median of `unconstrained` with the same kind "
+                         "of launch (graph, or not). Below zero the constrained step is faster, since it takes its "
+                         "best from fewer candidates.", _overheads(of)]  # fmt: skip
         if sweep == "items" and of:
             plot = _plot(folder / f"{name}.svg", of)
             sections.append(f"![{title}]({plot.name})" if plot else "(No plot: matplotlib is not installed.)")
@@ -53,9 +53,9 @@ def targets(times: list[Line]) -> list[Target]:
     medians = {(x["kind"], x["items"], x["beams"], x["arm"]): x["p50"] for x in times if x["sweep"] == "items"}
 
     def median(kind: str, items: float, beams: str, *arms: str) -> float | None:
-        """The least of some arms'."""
-        found = [medians[key] for arm in arms if (key := (kind, int(items), beams, arm)) in medians]
-        return min(found, default=None)
+        """Return the least median of the arms."""
+        values = [medians[key] for arm in arms if (key := (kind, int(items), beams, arm)) in medians]
+        return min(values, default=None)
 
     if any(", graph" in x["arm"] for x in times):
         return _device_targets(median)
@@ -73,7 +73,10 @@ def targets(times: list[Line]) -> list[Target]:
 
 
 def _device_targets(median: Any) -> list[Target]:
-    """Of the graphs. The overhead is over the quickest unconstrained graph, reading once the quickest way to read."""
+    """Return the targets for graphs.
+
+    The overhead is over the fastest unconstrained graph, and reading the logits once is the fastest graph that reads.
+    """
     out = []
     graphs = (", graph", ", compiled graph")
     steps = ["triton: step, graph", *(f"torch: step{form}" for form in graphs)]
@@ -94,7 +97,7 @@ def _device_targets(median: Any) -> list[Target]:
 
 
 def _fixed(times: list[Line]) -> str:
-    """What does not vary in a sweep."""
+    """Describe the numbers that are fixed in a sweep."""
     first = times[0]
     parts = [f"L = {first['levels']}", f"level {first['level']}"]
     parts += [f"{SYMBOLS[key]} = {number(first[key])}" for key in ("items", "codes") if key != first["sweep"]]
@@ -102,7 +105,7 @@ def _fixed(times: list[Line]) -> str:
 
 
 def _rows(times: list[Line]) -> tuple[list[int], dict[tuple[str, str, str], dict[int, Line]]]:
-    """The values of the sweep, and by (kind, beams, arm) the lines by value, in the order in which they came."""
+    """Return the values of the sweep, and the lines by (kind, beams, arm) and value, in their order."""
     values = sorted({x[x["sweep"]] for x in times})
     rows: dict[tuple[str, str, str], dict[int, Line]] = {}
     for kind in dict.fromkeys(x["kind"] for x in times):
@@ -164,7 +167,7 @@ def _catalogue(line: Line) -> tuple[Any, ...]:
 
 
 def _notes(lines: list[Line]) -> Iterable[str]:
-    """Each remark once, with the catalogues that it is about."""
+    """Yield each remark once, with its catalogues."""
     about: dict[str, dict[str, None]] = {}
     for x in lines:
         if x["what"] in ("note", "failed"):
@@ -181,7 +184,7 @@ def _notes(lines: list[Line]) -> Iterable[str]:
 
 
 def _plot(path: Path, times: list[Line]) -> Path | None:
-    """Medians against |C|: a row of axes for each kind, a column for each shape. On a device the graphs."""
+    """Plot medians against |C|, with a row per kind and a column per shape; on a device only graphs."""
     device = any(_graph(x["arm"]) for x in times)
     shown = [x for x in times if (_graph(x["arm"]) if device else "," not in x["arm"])]
     kinds, shapes = (list(dict.fromkeys(x[key] for x in shown)) for key in ("kind", "beams"))
@@ -191,9 +194,9 @@ def _plot(path: Path, times: list[Line]) -> Path | None:
         for (kind, beams, arm), by in rows.items():
             axes = grid[kinds.index(kind)][shapes.index(beams)]
             values = sorted(by)
-            who, _, what = arm.partition(",")[0].partition(": ")
+            engine, _, what = arm.partition(",")[0].partition(": ")
             line = STYLES.get(what, ":")
-            colour, marker = COLOURS[who], "x" if "compiled" in arm else "."
+            colour, marker = COLOURS[engine], "x" if "compiled" in arm else "."
             axes.plot(values, [by[x]["p50"] for x in values], line, marker=marker, color=colour, label=arm)
             axes.fill_between(values, [by[x]["p10"] for x in values], [by[x]["p90"] for x in values],
                               color=colour, alpha=0.15, linewidth=0)  # fmt: skip
@@ -201,8 +204,8 @@ def _plot(path: Path, times: list[Line]) -> Path | None:
         for axes in grid.flat:
             axes.grid(alpha=0.3)
             axes.minorticks_off()
-        known = grid[0][0].get_legend_handles_labels()  # the smallest shape has every arm
-        grid[0][-1].legend(*known, fontsize=8, loc="upper left", bbox_to_anchor=(1.02, 1))
+        labels = grid[0][0].get_legend_handles_labels()  # the smallest shape has every arm
+        grid[0][-1].legend(*labels, fontsize=8, loc="upper left", bbox_to_anchor=(1.02, 1))
 
     size = (4.2 * len(shapes) + 2.2, 3.6 * len(kinds))
     return svg(path, draw, nrows=len(kinds), ncols=len(shapes), figsize=size, squeeze=False)

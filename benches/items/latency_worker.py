@@ -1,11 +1,11 @@
-"""One catalogue of items-latency, in a process of its own: build, check, clock; JSON lines on standard output.
+"""Builds, checks and times one catalogue of items-latency in its own process; prints JSON lines.
 
     {"what": "built", …}    the indexes, their bytes, seconds
     {"what": "time", …}     one arm at one shape: microseconds, p10, p50, p90
     {"what": "note", …}     an arm that is left out, and why
     {"what": "done", …}     peak memory of the process
 
-The rows go as soon as the indexes are built, and STATIC's index as soon as its arrays are.
+The rows are freed as soon as the indexes are built, and STATIC's index as soon as its arrays are made.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from wfsa.items.backends.torch import TorchItems
 BUILD_MEMORY = 4 << 30
 STATIC_HEAD = 1 << 27
 STATIC_BYTES = 20
-"""At the peak, a code: csr's codes, offsets and first leaves (uint16 and two int32), STATIC's pairs and offsets."""
+"""Bytes per code at the peak: csr's codes, offsets and first leaves (uint16, two int32), STATIC's pairs and offsets."""
 TORCH_BEAMS, TORCH_ITEMS, TORCH_CHILDREN = 256, 10_000_000, 1 << 12
-"""Up to which tensor operations are timed on a CPU."""
+"""Largest sizes at which tensor operations are timed on a CPU."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,10 @@ class Worker:
     # --- STATIC --------------------------------------------------------------------------------------------------
 
     def _static_index(self, rows: Any) -> ItemIndex | None:
-        """The csr index that STATIC's arrays are made from, with a head of the two levels that its builder has by
-        default, or of one where two would have more than STATIC_HEAD cells."""
+        """Build the csr index from which STATIC's arrays are made.
+
+        Its head has two levels, as in STATIC's builder, or one if two would have more than STATIC_HEAD cells.
+        """
         catalogue = self.catalogue
         if not self.options.static:
             return None
@@ -141,7 +143,7 @@ class Worker:
             low, middle, high = np.percentile(times, [10, 50, 90]).tolist()
             emit("time", beams=shape, arm=name, calls=len(times), p10=low, p50=middle, p90=high)
         if self.cuda or options.compile:
-            torch.compiler.reset()  # so that no shape meets the limit on recompilations
+            torch.compiler.reset()  # so that no shape reaches the limit of recompilations
 
     def _device_arms(self, index: ItemIndex, shape: str, start: Start, given: Beams, x: Any, want: Beams) -> list[Arm]:
         catalogue, options = self.catalogue, self.options
@@ -162,35 +164,37 @@ class Worker:
         return arms
 
     def _forms(self, arms: list[Arm], shape: str) -> dict[str, tuple[clocks.Call, clocks.Timer]]:
-        """Every form of every arm, checked. One that the device or the compiler cannot do is noted and left out; a
-        wrong answer ends the run."""
+        """Return every form of every arm, after checking its answer.
+
+        A form that the device or the compiler cannot run is left out with a note. A wrong answer ends the run.
+        """
         ready: dict[str, tuple[clocks.Call, clocks.Timer]] = {}
-        pool = torch.cuda.graph_pool_handle() if self.cuda else None  # graphs never run side by side
+        pool = torch.cuda.graph_pool_handle() if self.cuda else None  # graphs never run concurrently
         for arm in arms:
             for form in [arm, arm.compiled()] if arm.compiles and (self.cuda or self.options.compile) else [arm]:
                 name = form.name
                 call = form.call()
-                if not _right(form, name, shape, call):
+                if not _answers_right(form, name, shape, call):
                     continue
                 ready[name] = call, clocks.on_cuda if self.cuda else clocks.on_cpu
                 if self.cuda:
                     name += " graph" if "," in name else ", graph"
                     graph: list[Any] = []
-                    if _right(form, name, shape, partial(_captured, call, pool, graph)):
+                    if _answers_right(form, name, shape, partial(_captured, call, pool, graph)):
                         ready[name] = graph[0], clocks.on_cuda_enqueued
         return ready
 
 
 def _captured(call: clocks.Call, pool: Any, graph: list[Any]) -> Any:
-    """What the call's graph writes when it is replayed; the replay is put into ``graph``."""
+    """Capture the call, replay it once and return what it wrote; the replay is appended to ``graph``."""
     replay, written = graph_of(call, pool)
     replay()
     graph.append(replay)
     return written
 
 
-def _right(arm: Arm, name: str, shape: str, call: clocks.Call) -> bool:
-    """Call once and check the answer. False, with a note, where the compiler, the capture or the memory fails."""
+def _answers_right(arm: Arm, name: str, shape: str, call: clocks.Call) -> bool:
+    """Call once and check the answer; return False, with a note, if the compiler, the capture or the memory fails."""
     try:
         answer = call()
     except Exception as error:

@@ -1,13 +1,13 @@
-"""One build of a catalogue, in a process of its own: ``python -m benches.items.shard_arms '{"arm": …}'`` prints JSON.
+"""Builds one catalogue in its own process: ``python -m benches.items.shard_arms '{"arm": …}'`` prints JSON.
 
     one machine   ItemIndex.build of all files
     ray           ItemIndex.build_distributed, on a cluster that this process starts
-    ray, killed   the same; of the workers that read and of those that pack one each is killed (SIGKILL) at its work
-    ray data      rows moved and grouped by Ray Data's sort in place of the engine's own tasks
+    ray, killed   like ray, but one worker that reads and one that packs are killed (SIGKILL) at their work
+    ray data      like ray, but Ray Data's sort moves and groups the rows in place of the engine's own tasks
 
-A thread looks at /proc five times a second and sums up this process and all its descendants: processor time, and the
-peak of each worker, resident and without what it shares with others (the object store is shared memory), and the bytes
-of the files that Ray spilled objects to.
+A thread reads /proc five times a second. It sums up the processor time of this process and all its descendants, the
+peak of each worker (resident, and without shared memory, which holds the object store), and the bytes of the files to
+which Ray spilled objects.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TICK = os.sysconf("SC_CLK_TCK")
 
 @dataclass
 class Watch:
-    """What the processes below this one take; ``kill`` names the steps whose first worker seen is killed."""
+    """Measures the processes below this one; ``kill`` names the steps of which the first worker is killed."""
 
     kill: set[str] = field(default_factory=set)
     seconds: dict[int, float] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class Watch:
         self.private[pid] = max(self.private.get(pid, 0), (resident - shared) * PAGE)
         step = title[5:].partition("(")[0]
         if step in self.kill:
-            if (pid, step) in self._seen:  # twice: it is at its work
+            if (pid, step) in self._seen:  # seen twice, so the worker is at its work
                 os.kill(pid, signal.SIGKILL)
                 self.kill.discard(step)
                 self.killed.append(step)
@@ -157,13 +157,13 @@ def _on_ray(job: dict[str, Any], columns: list[str]) -> dict[str, Any]:
 
 
 def _peak(pid: int) -> dict[str, int]:
-    """The most that a process had resident, by the kernel's count."""
-    found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
-    return {"peak": int(found.group(1)) * 1024 if found else 0}
+    """Return the peak resident size of a process by the kernel's count, in bytes."""
+    match = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    return {"peak": int(match.group(1)) * 1024 if match else 0}
 
 
 def _by_ray_data(self: Any, job: Any, pieces: Sequence[Any], report: Callable[[float], None]) -> list[Any]:
-    """The rows of each piece as a table with a column of ranges, sorted by it, each range's rows put in order."""
+    """Shuffle with Ray Data: add a column of ranges to each piece's table, sort by it, and order each range's rows."""
     import numpy as np
     import pyarrow as pa
     import ray.data
@@ -196,8 +196,8 @@ def _by_ray_data(self: Any, job: Any, pieces: Sequence[Any], report: Callable[[f
     given = [{"path": p.path, "groups": list(p.groups), "first": p.first, "n": p.n_rows} for p in pieces]
     dataset = ray.data.from_items(given, override_num_blocks=len(given)).map_batches(read, batch_size=1)
     dataset = dataset.sort("range", boundaries=list(range(1, len(job.boundaries) + 1)))
-    found = dataset.map_batches(packed, batch_size=None, batch_format="pyarrow").take_all()
-    return [row["packed"] for row in sorted(found, key=lambda row: row["range"])]
+    rows = dataset.map_batches(packed, batch_size=None, batch_format="pyarrow").take_all()
+    return [row["packed"] for row in sorted(rows, key=lambda row: row["range"])]
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Building in shards on Ray beside the builder of one machine: wall and processor time, memory a worker, bytes moved.
+"""Compares building in shards on Ray with the builder of one machine: wall and processor time, memory, bytes moved.
 
-The catalogue is written to Parquet files first, in another process; each arm then runs in a process of its own
-(benches/items/shard_arms.py). Every index that comes out must have the fingerprint of the one machine's, which is a
-hash of all leaves, row numbers and ids; the shards of two builds must be the same files.
+The catalogue is first written to Parquet files, in another process. Each arm then runs in its own process
+(benches/items/shard_arms.py). Every index must have the fingerprint of the one machine's, which is a hash of all
+leaves, row numbers and ids. The shards of two builds must be the same files.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ ARMS = ("one machine", "ray", "ray, killed", "ray, small store", "ray data")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--items", type=float, default=5e7, metavar="N", help="rows (5e7)")
-    parser.add_argument("--files", type=int, default=64, help="Parquet files (64)")
+    parser.add_argument("--items", type=float, default=5e7, metavar="N", help="number of rows (5e7)")
+    parser.add_argument("--files", type=int, default=64, help="number of Parquet files (64)")
     parser.add_argument("--kind", default="uniform", choices=catalogues.KINDS)
-    parser.add_argument("--codes", type=int, default=2048, metavar="V", help="codes a level (2048)")
-    parser.add_argument("--levels", type=int, default=4, metavar="L", help="codes an item (4)")
-    parser.add_argument("--workers", type=int, default=2, help="processors that Ray is given (2)")
+    parser.add_argument("--codes", type=int, default=2048, metavar="V", help="codes per level (2048)")
+    parser.add_argument("--levels", type=int, default=4, metavar="L", help="codes per item (4)")
+    parser.add_argument("--workers", type=int, default=2, help="processors for Ray (2)")
     parser.add_argument("--shards", type=int, default=32)
-    parser.add_argument("--memory", type=int, default=512, metavar="MB", help="for a task (512)")
-    parser.add_argument("--store", type=int, default=3072, metavar="MB", help="Ray's object store (3072)")
+    parser.add_argument("--memory", type=int, default=512, metavar="MB", help="memory of a task (512)")
+    parser.add_argument("--store", type=int, default=3072, metavar="MB", help="size of Ray's object store (3072)")
     parser.add_argument("--arms", nargs="+", default=list(ARMS), choices=ARMS)
-    parser.add_argument("--data", type=Path, metavar="FOLDER", help="for the files, which then stay")
+    parser.add_argument("--data", type=Path, metavar="FOLDER", help="for the Parquet files, which are not deleted then")
 
 
 def main(args: argparse.Namespace) -> Path:
@@ -60,10 +60,10 @@ def main(args: argparse.Namespace) -> Path:
         f"{args.kind}, V = {args.codes}, L = {args.levels}, int64 ids"
     )
     how = (
-        f"{args.workers} workers, {args.shards} shards, {args.memory} MB for a task; {args.store} MB of object store, "
-        f"in the arm of the small store {_small(args)}. CPU seconds are of all processes, Ray's own among them. A "
-        "worker's *resident* memory counts what it has mapped of the object store, *private* does not. All indexes "
-        "have one fingerprint, all shards are the same files."
+        f"{args.workers} workers, {args.shards} shards, {args.memory} MB per task; {args.store} MB of object store, or "
+        f"{_small(args)} in the arm with a small store. CPU seconds are of all processes, including Ray's own. A "
+        "worker's *resident* memory includes the mapped part of the object store, *private* does not. All indexes have "
+        "one fingerprint, and all shards are the same files."
     )
     return write(args.out, "items-ray", [title, facts(machine), how, _table(lines)], lines)
 
@@ -73,7 +73,7 @@ def _small(args: argparse.Namespace) -> str:
 
 
 def _files(folder: Path, args: argparse.Namespace) -> int:
-    """Write the files, in a process of its own, unless they are there; how many rows they have."""
+    """Write the files in another process, unless they exist; return the number of their rows."""
     n = int(args.items) // args.files * args.files
     if folder.exists():
         return n
@@ -110,8 +110,8 @@ def _run(arm: str, source: Path, scratch: str, args: argparse.Namespace) -> dict
     output.unlink(missing_ok=True)
     if done.returncode:
         raise RuntimeError(f"{arm}: {done.stderr[-3000:]}")
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    line: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return line
 
 
 def _table(lines: list[dict[str, Any]]) -> str:

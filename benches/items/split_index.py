@@ -1,22 +1,22 @@
-"""An index that one device cannot hold, split by first code over D of them: bytes a device, bytes and rounds a step.
+"""Computes the cost of an index that is too large for one device and split by first code over D devices.
 
-*On paper*: what the layout takes for 10^9 to 10^11 uniform items (the formula of docs/items-format.md, offsets of 4
-bytes while a part has fewer than 2^31 slots), and what B x M beams exchange in a step, three ways:
+*On paper*: the bytes of the layout for 10^9 to 10^11 uniform items (the formula of docs/items-format.md, with offsets
+of 4 bytes while a part has fewer than 2^31 slots), and the bytes that B x M beams exchange in a step, in three ways:
 
-    gather   every device has all beams and their logits (a model in tensor parallel has them everywhere anyway). It
-             expands the beams whose first code is its own, and sends its best M a request to all: score, parent, token.
-             All merge alike. A node never travels. One collective a step
-    ask      the device that decodes a request sends each beam's last token to the owner of its first code, and gets the
-             packed mask of what may follow; nodes stay with the owner. There and back: two messages a step
-    send     it sends the beams' logits in 16 bits in place of asking, and gets the owner's best M: two messages a step
+    gather   Every device has all beams and their logits, as with a model in tensor parallel. It expands the beams whose
+             first code it owns, and sends its best M per request to all devices: score, parent, token. All devices
+             merge in the same way. Nodes are never sent. One collective per step
+    ask      The device that decodes a request sends each beam's last token to the owner of its first code, and receives
+             the packed mask of the next tokens. Nodes stay with the owner. Two messages per step
+    send     The device sends the beams' logits in 16 bits, and receives the owner's best M. Two messages per step
 
-*In a simulation*: random tries are split into parts, each an ItemIndex; beams step through the parts, the bytes of the
-arrays that would travel are counted (*gather*: those of all parts together; *ask*: those of all devices, a request
-decoded by device ``request % parts``), and after every step the merged beams, and before it the masks of the owners,
-equal those of the index in one piece.
+*In a simulation*: random tries are split into parts, each an ItemIndex, and beams step through the parts. The bytes of
+the arrays that would be sent are counted. For *gather* they are those of all parts, for *ask* those of all devices,
+where device ``request % parts`` decodes a request. The masks of the owners before a step, and the merged beams after
+it, must equal those of the index in one piece.
 
-A beam's first code never changes, so neither does its owner; only the first step, at the root, is everybody's. With
-``normalise="valid"`` that step needs one more number a beam and device (its part of the sum).
+A beam's first code never changes, so neither does its owner. Only the first step, at the root, concerns all devices.
+With ``normalise="valid"`` that step needs one more number per beam and device (its part of the sum).
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from wfsa.items import Beams, ItemIndex
 from wfsa.items.nodes import NONE
 
 CANDIDATE = 4 + 2 + 4
-"""Bytes of a candidate on its way: score, parent, token."""
+"""Bytes of a candidate that is sent: score, parent, token."""
 LINKS = {"links of 300 GB/s, 10 µs a round": (300e9, 10e-6), "a network of 50 GB/s, 25 µs a round": (50e9, 25e-6)}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--items", type=float, nargs="+", default=[1e9, 1e10, 1e11], metavar="N", help="on paper")
-    parser.add_argument("--codes", type=int, default=2048, metavar="V", help="codes a level (2048)")
-    parser.add_argument("--levels", type=int, default=8, metavar="L", help="codes an item (8)")
-    parser.add_argument("--device-gb", type=float, default=60, metavar="GB", help="a device's, for the index (60)")
+    parser.add_argument("--items", type=float, nargs="+", default=[1e9, 1e10, 1e11], metavar="N", help="items on paper")
+    parser.add_argument("--codes", type=int, default=2048, metavar="V", help="codes per level (2048)")
+    parser.add_argument("--levels", type=int, default=8, metavar="L", help="codes per item (8)")
+    parser.add_argument("--device-gb", type=float, default=60, metavar="GB", help="memory for the index (60)")
     parser.add_argument("--beams", nargs="+", default=["2x70", "64x512"], metavar="BxM", help="requests x beams")
     parser.add_argument("--simulated", type=float, default=1e6, metavar="N", help="items of the simulation (1e6)")
 
@@ -78,7 +78,10 @@ def main(args: argparse.Namespace) -> Path:
 
 
 def on_paper(n: float, codes: int, n_levels: int, device: float, depth: int = 2, small: int = 32) -> dict[str, Any]:
-    """Bytes of ``n`` uniform items in the layout ``interval``, and how many devices of so many bytes hold them."""
+    """Return the bytes of ``n`` uniform items in the layout ``interval``.
+
+    ``device`` is the memory of a device in bytes; the result has the number of devices that hold the index.
+    """
     width = 1 if codes <= 256 else 2
     columns, slots = n * (n_levels - depth) * width, 0.0
     for level in range(depth, n_levels):
@@ -97,22 +100,22 @@ def on_paper(n: float, codes: int, n_levels: int, device: float, depth: int = 2,
 
 
 def _more_than(limit: int, mean: float) -> float:
-    """The chance that a Poisson variable is larger than the limit."""
+    """Return the probability that a Poisson variable is larger than the limit."""
     if mean > 50 * limit:
         return 1.0
     return max(1 - sum(math.exp(k * math.log(mean) - mean - math.lgamma(k + 1)) for k in range(limit + 1)), 0.0)
 
 
 def exchange(way: str, n_requests: int, width: int, codes: int, devices: int) -> dict[str, Any]:
-    """What a device receives and sends in a step, its rounds, and the time of both over each kind of link.
+    """Return the bytes that a device receives and sends in a step, the rounds, and the time over each kind of link.
 
-    ``gather``: all requests are everybody's. The others: a device decodes its share of the requests, and owns as large
-    a part of all beams.
+    With ``gather`` every device has all requests. With the others a device decodes its share of the requests, and owns
+    the same share of all beams.
     """
     beams, share = n_requests * width, (devices - 1) / devices
     if way == "gather":
         rounds, moved = 1, (devices - 1) * beams * CANDIDATE
-    elif way == "ask":  # as one who decodes and as one who owns
+    elif way == "ask":  # as decoding device and as owner
         rounds, moved = 2, beams / devices * share * (8 + -(-codes // 32) * 4)
     else:
         rounds, moved = 2, beams / devices * share * (8 + 2 * codes + CANDIDATE)
@@ -133,74 +136,80 @@ class Split:
 
     @classmethod
     def of(cls, rows: Any, codes: int, n_parts: int) -> Split:
-        """By first code, contiguous, with about as many items in each."""
+        """Split the rows by first code into contiguous parts with about the same number of items."""
         before = np.cumsum(np.bincount(rows[:, 0], minlength=codes)) - 1
         first = (before * n_parts // max(len(rows), 1)).clip(0, n_parts - 1)
         owner = first[rows[:, 0]]
         return cls([ItemIndex.build(rows[owner == i], vocab_size=codes) for i in range(n_parts)], first)
 
     def step(self, nodes: list[Any], beams: Beams, logits: Any) -> tuple[list[Any], Beams, int]:
-        """All parts' steps, merged by the rule of ``wfsa.items.beams``; nodes a part, beams, and bytes gathered."""
+        """Take the steps of all parts, and merge them by the rule of ``wfsa.items.beams``.
+
+        Returns the nodes per part, the beams, and the gathered bytes.
+        """
         width = beams.valid.shape[1]
-        found = []
+        steps = []
         for part, own in zip(self.parts, nodes, strict=True):
             mine = own != NONE
             local = replace(beams, nodes=own, valid=mine, scores=np.where(mine, beams.scores, -np.inf))
-            found.append(part.beam_step(local, logits))
+            steps.append(part.beam_step(local, logits))
         scores, parents, tokens = (
-            np.concatenate([getattr(one, name) for one in found], 1) for name in ("scores", "parents", "tokens")
+            np.concatenate([getattr(one, name) for one in steps], 1) for name in ("scores", "parents", "tokens")
         )
         order = np.stack([np.lexsort((tokens[r], parents[r], -scores[r])) for r in range(len(scores))])[:, :width]
 
         def take(array: Any) -> Any:
             return np.take_along_axis(array, order, 1)
 
-        sequences = np.concatenate([one.sequences for one in found], 1)
+        sequences = np.concatenate([one.sequences for one in steps], 1)
         merged = Beams(
-            np.zeros_like(order), take(scores), take(np.concatenate([one.valid for one in found], 1)), take(parents),
+            np.zeros_like(order), take(scores), take(np.concatenate([one.valid for one in steps], 1)), take(parents),
             take(tokens), np.take_along_axis(sequences, order[:, :, None], 1),
         )  # fmt: skip
         following = [
             np.where(order // width == i, np.take_along_axis(one.nodes, order % width, 1), NONE)
-            for i, one in enumerate(found)
+            for i, one in enumerate(steps)
         ]
-        sent = sum(int(one.valid.sum()) for one in found) * CANDIDATE
+        sent = sum(int(one.valid.sum()) for one in steps) * CANDIDATE
         return following, merged, sent
 
 
     def ask(self, nodes: list[Any], masks: Any) -> int:
-        """Bytes of asking each beam's owner for its mask, unless it decodes the request itself. They are ``masks``."""
+        """Return the bytes of requesting each beam's mask from its owner, unless the owner decodes the request itself.
+
+        The owners' masks must equal ``masks``.
+        """
         moved = 0
         for at, (part, own) in enumerate(zip(self.parts, nodes, strict=True)):
             mine = own != NONE
-            found = part.allowed(own)
-            assert np.array_equal(found[mine], masks[mine]), "an owner's masks differ"
+            allowed = part.allowed(own)
+            assert np.array_equal(allowed[mine], masks[mine]), "an owner's masks differ"
             away = mine & (np.arange(len(own)) % len(self.parts) != at)[:, None]
-            moved += own[away].nbytes + found[away].nbytes
+            moved += own[away].nbytes + allowed[away].nbytes
         return moved
 
 
 def simulate(rows: Any, codes: int, n_parts: int, n_requests: int, width: int, seed: int = 0) -> dict[str, Any]:
-    """A search over the parts beside one over the whole index; AssertionError where a step differs."""
+    """Search the parts and the whole index; raise AssertionError if a step differs."""
     rng = np.random.default_rng(seed)
     whole, split = ItemIndex.build(rows, vocab_size=codes), Split.of(rows, codes, n_parts)
     want, beams = Beams.start(whole, n_requests, width), Beams.start(whole, n_requests, width)
     nodes = [np.where(beams.valid, part.root, NONE) for part in split.parts]
-    sent, bound, asked, busiest = 0, 0, 0, 0.0
+    sent, bound, requested, busiest = 0, 0, 0, 0.0
     for step in range(rows.shape[1]):
         logits = rng.normal(size=(n_requests, width, codes)).astype(np.float32)
         if step:
-            asked += split.ask(nodes, whole.allowed(want.nodes))
+            requested += split.ask(nodes, whole.allowed(want.nodes))
         want = whole.beam_step(want, logits)
         nodes, beams, moved = split.step(nodes, beams, logits)
         for name in ("scores", "valid", "parents", "tokens", "sequences"):
             assert np.array_equal(getattr(beams, name), getattr(want, name)), f"step {step}: {name} differ"
         owners = sum((own != NONE).astype(int) for own in nodes)
-        assert np.array_equal(owners, beams.valid.astype(int)), "a beam has not one owner"
+        assert np.array_equal(owners, beams.valid.astype(int)), "a beam has no owner, or several"
         busiest = max(busiest, max(int((own != NONE).sum()) for own in nodes) / max(int(beams.valid.sum()), 1))
         sent, bound = sent + moved, bound + n_parts * n_requests * width * CANDIDATE
     largest = max(part.n_items for part in split.parts)
-    return {"parts": n_parts, "sent": sent, "asked": asked, "bound": bound, "busiest": busiest,
+    return {"parts": n_parts, "sent": sent, "asked": requested, "bound": bound, "busiest": busiest,
             "largest": largest / len(rows),
             "bytes": max(part.layout_bytes for part in split.parts), "whole": whole.layout_bytes,
             "steps": rows.shape[1]}  # fmt: skip
@@ -210,7 +219,7 @@ def simulate(rows: Any, codes: int, n_parts: int, n_requests: int, width: int, s
 
 
 def _size_table(sizes: list[dict[str, Any]]) -> str:
-    head = ["items", "columns, GB", "child lists, GB", "trie, GB", "bytes an item", "item_order, GB", "devices",
+    head = ["items", "columns, GB", "child lists, GB", "trie, GB", "bytes per item", "item_order, GB", "devices",
             "GB each"]  # fmt: skip
     return table(head, [
         [f"{one['items']:.0e}".replace("e+", "e"), *(number(one[name] / 1e9) for name in ("columns", "lists", "total")),
@@ -220,7 +229,7 @@ def _size_table(sizes: list[dict[str, Any]]) -> str:
 
 
 def _cost_table(costs: list[dict[str, Any]]) -> str:
-    head = ["items", "devices", "beams", "way", "rounds", "KB a device", *(f"µs, {name}" for name in LINKS)]
+    head = ["items", "devices", "beams", "way", "rounds", "KB per device", *(f"µs, {name}" for name in LINKS)]
     return table(head, [
         [f"{one['items']:.0e}".replace("e+", "e"), str(one["devices"]), one["beams"], one["way"], str(one["rounds"]),
          number(one["moved"] / 1e3), *(number(seconds * 1e6) for seconds in one["seconds"].values())]
@@ -229,7 +238,7 @@ def _cost_table(costs: list[dict[str, Any]]) -> str:
 
 
 def _run_table(runs: list[dict[str, Any]]) -> str:
-    head = ["items", "parts", "equal", "gather, bytes a step", "at most", "ask, bytes a step",
+    head = ["items", "parts", "equal", "gather, bytes per step", "at most", "ask, bytes per step",
             "largest part, % of items",
             "busiest part, % of beams", "largest part, MB", "whole, MB"]  # fmt: skip
     return table(head, [

@@ -1,10 +1,10 @@
-"""compile_texts on synthetic names: build, save and load, memory, masks at every step of random names.
+"""Measures compile_texts on synthetic names: build, save and load, memory, masks at every step of random names.
 
     python -m benches texts [--names 1e6 5e6] [--vocab llama3] [--hub 4096] [--enum lazy]
 
-Names are brand, type, attributes and a number, Zipf-skewed, as in a shop's catalogue. Each is cut into the longest
-tokens from the left; the text is checked to be accepted. A mask's time is one ``fill_bitmask`` into a ready buffer, in
-wall time and in the thread's own processor time (on a shared machine the tail of the wall time is the scheduler's).
+A name has a brand, a type, attributes and a number, Zipf-skewed, as in a shop's catalogue. Each is cut into the longest
+tokens from the left, and must be accepted. The time of a mask is one ``fill_bitmask`` into an existing buffer, in wall
+time and in processor time of the thread. On a shared machine the scheduler causes the tail of the wall time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from benches.recorded_data import DATA, existing
 
 
 def names(n: int, seed: int = 0) -> list[str]:
-    """n different names of about 30 bytes."""
+    """Return n different names of about 30 bytes."""
     rng = np.random.default_rng(seed)
     syllables = np.asarray([a + b + c for a in "bcdfgklmnprstv" for b in "aeiou" for c in ("", "n", "r", "s", "l")])
 
@@ -33,21 +33,21 @@ def names(n: int, seed: int = 0) -> list[str]:
         return ["".join(syllables[row]).capitalize() for row in rng.integers(0, len(syllables), (count, parts))]
 
     brands, kinds, traits = words(20_000, 2), words(500, 2), words(3_000, 3)
-    found: set[str] = set()
-    while len(found) < n:
-        m = n - len(found)
+    unique: set[str] = set()
+    while len(unique) < n:
+        m = n - len(unique)
         b, k, t = (np.minimum(rng.zipf(1.2, m) - 1, top - 1) for top in (20_000, 500, 3_000))
         numbers = rng.integers(1, 10_000, m)
         parts = zip(b.tolist(), k.tolist(), t.tolist(), numbers.tolist(), strict=True)
-        found.update(f"{brands[x]} {kinds[y]} {traits[z]} {w}" for x, y, z, w in parts)
-    return sorted(found)
+        unique.update(f"{brands[x]} {kinds[y]} {traits[z]} {w}" for x, y, z, w in parts)
+    return sorted(unique)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--names", type=float, nargs="+", default=[1e6, 5e6], help="how many, a row each (1e6 5e6)")
+    parser.add_argument("--names", type=float, nargs="+", default=[1e6, 5e6], help="numbers of names (1e6 5e6)")
     parser.add_argument("--hub", type=int, default=4096, help="as in wfsa.compile_texts (4096)")
-    parser.add_argument("--walks", type=int, default=3000, help="names that are written (3000)")
-    parser.add_argument("--enum", choices=["lazy", "ahead"], help="as the enum of a property of a schema, instead")
+    parser.add_argument("--walks", type=int, default=3000, help="number of names that are walked (3000)")
+    parser.add_argument("--enum", choices=["lazy", "ahead"], help="use the names as an enum in a schema, in this mode")
 
 
 def main(args: argparse.Namespace) -> Path:
@@ -61,8 +61,8 @@ def main(args: argparse.Namespace) -> Path:
         f"# Synthetic names as {kind}, vocabulary {args.vocab}",
         facts(where),
         table(_HEAD, map(_row, lines)),
-        "Build, save and load: seconds of the processor, in parentheses those on the wall. "
-        "Memory held: the bytes of the texts, 16 bytes a text, and 4 bytes a listed token. "
+        "Build, save and load: seconds of processor time, with wall time in parentheses. "
+        "Memory held: the bytes of the texts, 16 bytes per text, and 4 bytes per listed token. "
         f"Masks and commits of {args.walks:,} names, in the longest tokens.",
     ]
     return write(args.out, name, sections, lines)
@@ -85,7 +85,7 @@ def _row(line: dict[str, Any]) -> list[str]:
 
 
 def measured(options: argparse.Namespace, n: int) -> dict[str, Any]:
-    """All that is measured of n names."""
+    """Return all measurements for n names."""
     vocab = wfsa.Vocab.from_file(existing(DATA / "vocabs" / f"{options.vocab}.npz"))
     texts = names(n)
     rng = np.random.default_rng(1)
@@ -108,7 +108,7 @@ def measured(options: argparse.Namespace, n: int) -> dict[str, Any]:
 
 
 def save_and_load(constraint: wfsa.Constraint, vocab: wfsa.Vocab) -> dict[str, float]:
-    """The time of both, and the size of the file."""
+    """Return the times of saving and loading, and the size of the file."""
     line: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "names.wfsa")
@@ -122,7 +122,7 @@ def save_and_load(constraint: wfsa.Constraint, vocab: wfsa.Vocab) -> dict[str, f
 def walk(
     constraint: wfsa.Constraint, vocab: wfsa.Vocab, texts: list[str], shuffled: list[str], options: argparse.Namespace
 ) -> dict[str, list[float]]:
-    """Write random names in the longest tokens: the times of masks and commits."""
+    """Walk random names in the longest tokens, and return the times of masks and commits."""
     rng = np.random.default_rng(2)
     longest: dict[bytes, int] = {}
     special = set(vocab.special_ids.tolist())

@@ -1,1 +1,1 @@
-"""JSON Schemas: the recorded corpus, keywords, what single keywords cost, and the pages that tell of them."""
+"""Benches of JSON Schemas: the recorded corpus, keywords, and the cost of single keywords."""

@@ -1,8 +1,8 @@
-"""Masks along one document, place by place, of all engines: ``python -m benches along``.
+"""Times the masks of all engines along one document, token by token: ``python -m benches along``.
 
-The document is the longest valid one in the sample of ``python -m benches schemas`` whose schema every engine takes and
-which every engine accepts.  Each engine decodes it in several fresh processes, and a place's time is the median over
-them: what is made on first use is in every process and stays, and what other programs did in one of them falls out.
+The document is the longest valid one in the sample of ``python -m benches schemas`` that every engine accepts.  Each
+engine decodes it in several fresh processes, and the time of a token is the median over them.  So work on first use
+counts, since every process does it, and disturbances of a single process do not.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from benches.measurements import EngineRun, percentile
 from benches.schemas.sample import take_sample
 from benches.supervisor import run, tell
 
-# Those that refuse most come first, so that a document which is no good is known soon.
+# The engines that refuse most come first, so that an unsuitable document is found soon.
 _ORDER = ("glrmask", "xgrammar", "llguidance", "wfsa-background", "wfsa-lazy", "wfsa")
 
 
@@ -54,8 +54,8 @@ def main(args: argparse.Namespace) -> Path:
     sections = [
         f"# Masks along a document: `{job.id}`, {len(job.walks[0].ids)} tokens, vocabulary {args.vocab}",
         facts(where),
-        f"Medians over {n_passes} processes of every mask by its place; the longest document of the sample that every "
-        "engine takes.",
+        f"Medians over {n_passes} processes of the mask before each token, along the longest document of the sample "
+        "that every engine takes.",
         table(["engine", "compile ms", "mask µs: first / p50 / p99 / max", "all masks ms"], rows),
     ]
     lines: list[dict[str, Any]] = [
@@ -84,8 +84,8 @@ def _document(jobs: list[Job], args: argparse.Namespace) -> tuple[Job, dict[str,
 
 
 def _by_length(jobs: list[Job]) -> Iterator[Job]:
-    found = [(len(walk.ids), job.id, job, walk) for job in jobs for walk in job.walks if walk.expected and not walk.cut]
-    for _, _, job, walk in sorted(found, key=lambda one: (-one[0], one[1])):
+    texts = [(len(walk.ids), job.id, job, walk) for job in jobs for walk in job.walks if walk.expected and not walk.cut]
+    for _, _, job, walk in sorted(texts, key=lambda one: (-one[0], one[1])):
         yield Job(job.id, job.kind, job.source, [walk])
 
 

@@ -1,12 +1,12 @@
-"""Masks of a whole batch, a step at a time: 256 states over mixed schemas, in one call of each engine.
+"""Times the masks of a whole batch: 256 states over mixed schemas, one call of each engine per step.
 
     python -m benches batch [--states 256] [--steps 200] [--schemas 64]
 
-Schemas of the recorded corpus that every engine takes, each with a document that it admits.  The states stand at
-different places of their documents, and begin anew at the end.  A step is one call for all masks: `wfsa.fill_bitmasks`,
-llguidance's `fill_next_token_bitmask_par`, XGrammar's `BatchGrammarMatcher`.  Each engine has a process of its own, on
-one core and on two.  XGrammar's masks for a position are made when compiling, llguidance makes each from nothing, ours
-are kept: so the first pass through the documents is told apart from the second.
+The schemas are those of the recorded corpus that every engine takes, each with a valid document.  The states are at
+different places of their documents, and a state at the end starts again.  A step is one call for all masks:
+`wfsa.fill_bitmasks`, llguidance's `fill_next_token_bitmask_par`, XGrammar's `BatchGrammarMatcher`.  Each engine has its
+own process, on one core and on two.  XGrammar computes the masks of a position while compiling, llguidance computes
+each mask anew, and this engine caches masks.  So the first pass through the documents and the second are separate rows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from benches.recorded_data import read_vocabulary
 from benches.schemas.sample import take_sample
 
 NAMES = ("wfsa", "wfsa-lazy", "llguidance", "xgrammar")
-MAX_SOURCE = 4_000  # characters of a schema: XGrammar takes minutes for some that are larger
+MAX_SOURCE = 4_000  # characters of a schema: XGrammar takes minutes for some larger ones
 PASSES = ("first", "second")
 Fill = Callable[[list[Any], Buffer], Any]
 
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def batch_filler(name: str, threads: int) -> Fill:
-    """One call for all masks of a step."""
+    """Return the call that computes all masks of a step."""
     if name == "llguidance":
         import llguidance.numpy
 
@@ -61,14 +61,14 @@ def batch_filler(name: str, threads: int) -> Fill:
 
 
 def worker(name: str, vocabulary: str, threads: int, n_states: int, n_steps: int, pipe: Connection) -> None:
-    """Takes jobs, answers which of them the engine follows; takes the chosen ones, answers a step's times."""
+    """Receive jobs and send the ids of those that the engine follows; receive the chosen jobs and send the times."""
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
     engine = engines.build(name, read_vocabulary(vocabulary))
     compiled: dict[str, Any] = {}
     for job in pipe.recv():
         try:
             compiled[job.id] = engine.compile(job.kind, engine.prepare(job.kind, job.source))
-        except Exception:  # an engine that refuses one is told by the schemas that are left
+        except Exception:  # the number of remaining schemas shows the refusal
             continue
         state = engine.starter(compiled[job.id])()
         commit = engine.committer(state)
@@ -76,7 +76,7 @@ def worker(name: str, vocabulary: str, threads: int, n_states: int, n_steps: int
             del compiled[job.id]
     pipe.send(set(compiled))
     jobs: list[Job] = pipe.recv()
-    if name.startswith("wfsa"):  # nothing of what the check has met
+    if name.startswith("wfsa"):  # compile again, so that no table is filled by the check
         compiled = {job.id: engine.compile(job.kind, engine.prepare(job.kind, job.source)) for job in jobs}
     fill = batch_filler(name, threads)
     rows = np.zeros((n_states, (len(read_vocabulary(vocabulary).tokens) + 31) // 32), np.int32)

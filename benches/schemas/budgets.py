@@ -1,12 +1,12 @@
-"""Texts under a budget: how many are complete within so many tokens, and what masks cost.
+"""Measures texts under a budget of tokens: how many are complete in time, and the cost of their masks.
 
     python -m benches budgets [-n 500] [--engines llguidance xgrammar] [--others 500]
 
-A writer chooses at random, every allowed token as likely as any other, and has `min_tokens` of the schema, 1.25 and 2
-times as many, and 200. Under a budget (ours), and without (ours and the others'), each engine over the schemas that it
-takes. A document is complete if its end token came in time; ours are parsed and handed to a validator, too.
-Masks far from the limit: of the same writer without one, under a budget of 1,000 more than the schema needs.
-How tight `min_tokens` is: beside the shortest document that a beam search over tokens finds.
+A writer chooses each token at random, with equal chances for all allowed tokens. It has `min_tokens` of the schema,
+1.25 or 2 times as many, or 200. This engine runs with and without a budget, the others without, each over the schemas
+that it takes. A document is complete if its end token came in time. The documents of this engine are also validated.
+Masks far from the limit are timed under a budget of 1,000 tokens more than the schema needs.
+`min_tokens` is compared with the shortest document that a beam search over tokens finds.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from benches.recorded_data import read_vocabulary
 from benches.schemas.sample import take_sample
 
 FIXED, FAR, FAR_STEPS = 200, 1000, 100
-BEAM, LOOKED = 4, 256  # states of a beam, and tokens tried on each
+BEAM, N_TRIED = 4, 256  # states of a beam, and tokens tried on each
 KINDS = ("min", "1.25 min", "2 min", str(FIXED))
 Bits = npt.NDArray[np.int32]
 Times = dict[str, list[float]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-n", type=int, default=500, help="schemas (500)")
-    parser.add_argument("--others", type=int, default=500, help="schemas for the other engines, of the same (500)")
+    parser.add_argument("-n", type=int, default=500, help="number of schemas (500)")
+    parser.add_argument("--others", type=int, default=500, help="number of them for the other engines (500)")
     parser.add_argument("--engines", nargs="*", default=["llguidance", "xgrammar"], choices=list(engines.ENGINES))
 
 
@@ -52,8 +52,8 @@ def choose(buffer: Bits, random: np.random.Generator) -> int:
     return int(ids[random.integers(len(ids))])
 
 
-def complete(engine: Engine, made: Any, buffer: Bits, ends: set[int], most: int, seed: int) -> bool:
-    """Does the writer come to the end within so many tokens?"""
+def is_complete(engine: Engine, made: Any, buffer: Bits, ends: set[int], most: int, seed: int) -> bool:
+    """Whether the writer reaches the end within `most` tokens."""
     random = np.random.default_rng(seed)
     state = engine.starter(made)()
     fill, commit = engine.filler(state, buffer), engine.committer(state)
@@ -67,7 +67,10 @@ def complete(engine: Engine, made: Any, buffer: Bits, ends: set[int], most: int,
 
 
 def under_budget(state: wfsa.State, buffer: Bits, budget: int, seed: int, times: Times) -> bytes:
-    """The text that the writer completes within the budget; µs of every mask, and of the plain one beside."""
+    """Return the text that the writer completes within the budget.
+
+    Adds to `times` the µs of every mask, with the budget and without.
+    """
     random = np.random.default_rng(seed)
     plain = buffer.copy()
     for left in range(budget, 0, -1):
@@ -84,7 +87,7 @@ def under_budget(state: wfsa.State, buffer: Bits, budget: int, seed: int, times:
 
 
 def far_from_it(state: wfsa.State, buffer: Bits, budget: int, seed: int, times: Times) -> None:
-    """Masks of a writer that no limit stops yet."""
+    """Time masks under a budget so large that it does not restrict the writer yet."""
     random = np.random.default_rng(seed)
     for left in range(budget + FAR, budget + FAR - FAR_STEPS, -1):
         if state.is_finished():
@@ -99,29 +102,32 @@ def far_from_it(state: wfsa.State, buffer: Bits, budget: int, seed: int, times: 
 
 
 def shortest(start: wfsa.State, random: np.random.Generator) -> int:
-    """Tokens of the shortest document that is found: each time those states go on that need fewest then."""
+    """Return the number of tokens of the shortest document that a beam search finds.
+
+    The beam holds the states that need the fewest tokens to their end.
+    """
     best, beam, written = start.min_tokens(), [start], 0
     while beam and written < best:
         written += 1
-        found: dict[tuple[int, int, bytes], wfsa.State] = {}
+        states: dict[tuple[int, int, bytes], wfsa.State] = {}
         for at in beam:
             ids = at.get_mask(budget=at.min_tokens()).ids()
-            for token in random.permutation(ids)[:LOOKED].tolist():
+            for token in random.permutation(ids)[:N_TRIED].tolist():
                 after = at.fork()
                 after.commit(token)
                 if after.is_finished():
                     best = min(best, written)
                 else:
-                    found[after.min_tokens(), len(found), after.text()] = after
-        beam = [found[key] for key in sorted(found)[:BEAM]]
+                    states[after.min_tokens(), len(states), after.text()] = after
+        beam = [states[key] for key in sorted(states)[:BEAM]]
     return best
 
 
 def compiled(engine: Engine, job: Job) -> Any:
-    """None if the engine does not take it."""
+    """Return the constraint, or None if the engine does not take the schema."""
     try:
         return engine.compile(job.kind, engine.prepare(job.kind, job.source))
-    except Exception:  # told by the number of schemas
+    except Exception:  # the number of schemas shows the refusal
         return None
 
 
@@ -163,7 +169,7 @@ def main(args: argparse.Namespace) -> Path:
             if not state.is_finished() or not validator.is_valid(json.loads(text)):
                 wrong.append(job.id)
             asked["wfsa"][kind] += 1
-            done["wfsa"][kind] += complete(own, constraint, buffer, ends, budget, k)
+            done["wfsa"][kind] += is_complete(own, constraint, buffer, ends, budget, k)
         far_from_it(constraint.start(), buffer, least[job.id], k, times)
         found = shortest(constraint.start(), np.random.default_rng(k)) if least[job.id] <= FIXED else None
         lines.append({"id": job.id, "min_tokens": least[job.id], "found": found})
@@ -175,7 +181,7 @@ def main(args: argparse.Namespace) -> Path:
                 continue
             for kind, budget in budgets_of(least[job.id]).items():
                 asked[name][kind] += 1
-                done[name][kind] += complete(engine, made, buffer, ends, budget, k)
+                done[name][kind] += is_complete(engine, made, buffer, ends, budget, k)
     q = {name: np.percentile(found, [50, 90, 99, 99.9, 100]).round(2).tolist() for name, found in times.items()}
     needs = np.percentile(list(least.values()), [1, 50, 90, 99, 100]).tolist()
     tight = [line["min_tokens"] / line["found"] for line in lines if line["found"]]
@@ -188,22 +194,22 @@ def main(args: argparse.Namespace) -> Path:
         [f"plain mask of the same states, µs: {percentiles}", several(q["far plain"])],
         [f"compile ahead, ms: {percentiles}", several(q["compile"])],
         [f"the first min_tokens, ms: {percentiles}", several(q["first"])],
-        ["all of these beside all compilations", f"{sum(times['first']) / sum(times['compile']):.1%}"],
+        ["all of these, relative to all compilations", f"{sum(times['first']) / sum(times['compile']):.1%}"],
         ["min_tokens: p1 / p50 / p90 / p99 / max", several(needs)],
         [
-            f"min_tokens beside the shortest found, {len(tight)} schemas of at most {FIXED}: p50 / p90 / p99 / max",
+            f"min_tokens / shortest document, {len(tight)} schemas of at most {FIXED}: p50 / p90 / p99 / max",
             several(np.percentile(tight, [50, 90, 99, 100]).round(2).tolist()),
         ],
-        ["schemas where they are the same", f"{sum(ratio == 1 for ratio in tight)} of {len(tight)}"],
+        ["schemas where both are the same", f"{sum(ratio == 1 for ratio in tight)} of {len(tight)}"],
     ]  # fmt: skip
     sections = [
         f"# Complete within a budget: {len(jobs)} schemas of `dev`, vocabulary {args.vocab}",
         facts(where),
-        "Documents that are complete within so many tokens, of those begun by a writer that chooses at random; "
+        "Documents that are complete within the given number of tokens, out of those that a random writer began; "
         "`min` is `constraint.min_tokens`.",
         table(["engine", *KINDS], rows),
-        f"Of ours under a budget {len(wrong)} are not complete or not valid. {', '.join(wrong[:9])}",
+        f"Under a budget, {len(wrong)} of this engine's are not complete or not valid. {', '.join(wrong[:9])}",
         table(["", ""], costs),
-        table(["not known because", "schemas"], [[why, number(n)] for why, n in unknown.most_common()]),
+        table(["min_tokens not known because", "schemas"], [[why, number(n)] for why, n in unknown.most_common()]),
     ]
     return write(args.out, "budgets", sections, lines)

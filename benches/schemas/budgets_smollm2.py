@@ -1,9 +1,9 @@
-"""SmolLM2-135M under a budget: how many of its documents are complete, and valid, within so many tokens.
+"""Counts the documents of SmolLM2-135M that are complete and valid within a budget of tokens.
 
     python -m benches budgets-smollm2 [-n 50]
 
-Greedy decoding, one prompt a schema, all in one batch, with a budget and without. The schemas are those of a sample
-whose documents fit in 64 tokens at all. Masks are timed apart, along the documents that were written.
+Decoding is greedy, with one prompt per schema, all in one batch, with a budget and without. The schemas are those of a
+sample whose shortest document fits into 64 tokens. Masks are timed afterwards, along the documents that were written.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from wfsa.model_cache import cache_name
 
 LIMITS = (64, 128, 256)
 PROMPT = "Write a JSON document of this schema: {schema}\nDocument: "
-PROMPT_BYTES = 400  # of the schema
+PROMPT_BYTES = 400  # of the schema's text in the prompt
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-n", type=int, default=50, help="schemas (50)")
+    parser.add_argument("-n", type=int, default=50, help="number of schemas (50)")
 
 
 def generate(
     model: Any, states: list[wfsa.State], prompts: list[list[int]], most: int, bounded: bool
 ) -> list[list[int]]:
-    """The tokens of each document, greedily; the prompts are padded on the left."""
+    """Decode greedily and return the tokens of each document; the prompts are padded on the left."""
     import torch
     from transformers import DynamicCache
 
@@ -66,7 +66,7 @@ def generate(
 
 
 def masks_along(start: wfsa.State, tokens: list[int], most: int) -> tuple[list[float], list[float]]:
-    """µs of each mask under the budget, and of the plain ones."""
+    """Return the µs of each mask under the budget, and of each mask without one."""
     buffer, times = wfsa.allocate_bitmask(1, start.constraint.vocab.size), ([], [])  # type: ignore[var-annotated]
     for into, budget in zip(times, (most, None), strict=True):
         state = start.fork()
@@ -128,7 +128,7 @@ def main(args: argparse.Namespace) -> Path:
     sections = [
         f"# SmolLM2-135M within a budget: {len(constraints)} schemas of `dev`",
         facts(where),
-        "Greedy decoding, one prompt a schema; schemas whose shortest documents have 8 to 64 tokens.",
+        "Greedy decoding, one prompt per schema; schemas whose shortest documents have 8 to 64 tokens.",
         table(columns, rows),
     ]
     return write(args.out, "budgets-smollm2", sections, lines)

@@ -1,8 +1,8 @@
-"""The whole corpus of JSON Schemas: what is taken, judged rightly and refused, how long compiling takes, and why.
+"""Runs the engines over the whole corpus of JSON Schemas: verdicts, refusals with reasons, and compile times.
 
-Nothing is passed over here, unlike in sample_run.py: coverage is what is asked for. The engines take turns, a block of
-schemas each, so that a busy hour of the machine is busy for all of them. A schema has a time limit and a memory limit,
-in a worker process of its own engine; what passes them is counted as lost, with the limit as the reason.
+Unlike sample_run.py it leaves no schema out, since it measures coverage. The engines take turns, one block of schemas
+each, so that a busy hour of the machine is busy for all of them. A schema has a time limit and a memory limit in its
+engine's worker process. A schema that passes a limit counts as lost, with the limit as the reason.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--split", default="dev", help="which recorded file of schemas (dev)")
     parser.add_argument("--engines", nargs="+", default=list(_DEFAULT), choices=ENGINES, metavar="ENGINE")
     parser.add_argument("--timeout", type=float, default=20, help="seconds for one schema (20)")
-    parser.add_argument("--memory", type=int, default=2048, metavar="MB", help="for one schema, over the worker (2048)")
-    parser.add_argument("--block", type=int, default=300, metavar="N", help="schemas an engine does in a turn (300)")
-    parser.add_argument("--max-tokens", type=int, default=1500, help="of one instance (1500)")
+    parser.add_argument("--memory", type=int, default=2048, metavar="MB", help="growth of a worker, at most (2048)")
+    parser.add_argument("--block", type=int, default=300, metavar="N", help="schemas per engine and turn (300)")
+    parser.add_argument("--max-tokens", type=int, default=1500, help="tokens after which an instance is cut (1500)")
 
 
 def main(args: argparse.Namespace) -> Path:
@@ -81,11 +81,11 @@ def report(runs: dict[str, EngineRun], jobs: dict[str, Job], vocabulary: str) ->
     yield "## Verdicts"
     yield (
         "“Right”: compiled, and every instance judged as the corpus labels it; some labels are disputed. "
-        "“Lost” passed the time or the memory limit, or crashed."
+        "“Lost”: passed the time or memory limit, or crashed."
     )
     yield verdicts_table(runs.values())
     yield "## Compile times"
-    yield "Over the schemas that both of a row take; ms, one call, nothing repeated; a ratio below 1 is ours faster."
+    yield "Over the schemas that both engines of a row take; ms of one call. Below 1 this engine is faster."
     yield _times(runs)
     yield target_table(targets(runs))
     for engine in (e for e in _OURS if e in runs):
@@ -93,10 +93,10 @@ def report(runs: dict[str, EngineRun], jobs: dict[str, Job], vocabulary: str) ->
         yield _slowest(runs[engine], jobs, vocabulary)
         yield f"## {engine}: the largest"
         yield _largest(runs[engine])
-    # In any order if that was run: what is refused there is not refused for its order.
+    # The run in any order comes first: its refusals are not due to the order of members.
     ours = next((runs[e] for e in reversed(_OURS) if e in runs), None)
     if ours is not None:
-        yield f"## {ours.engine}: what is not right"
+        yield f"## {ours.engine}: wrong verdicts"
         yield _wrong(ours)
         yield f"## {ours.engine}: refused or lost, by reason"
         yield reasons_table(ours)
@@ -156,7 +156,7 @@ def targets(runs: dict[str, EngineRun]) -> list[Target]:
 
 
 def _slowest(run_: EngineRun, jobs: dict[str, Job], vocabulary: str, n: int = 10) -> str:
-    """Compiled once more, for the reason: the stage that takes most of the time, and the sizes."""
+    """Compile the slowest schemas once more, and show the stages that take most of the time, and the sizes."""
     slowest = sorted((job for job in run_.jobs if job.compile_ms is not None), key=lambda job: -(job.compile_ms or 0))
     reasons = _stages([jobs[job.id] for job in slowest[:n]], vocabulary, "ahead" if run_.engine == "wfsa" else "lazy")
     rows = [

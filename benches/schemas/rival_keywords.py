@@ -1,14 +1,14 @@
-"""What each engine makes of each keyword of JSON Schema: some documents a keyword, through the engine's masks.
+"""Tests which keywords of JSON Schema each engine enforces, with some documents per keyword and the engine's masks.
 
-``python -m benches rival-keywords`` writes rival-keywords.json beside the other results; docs/schema-support.md has it
+``python -m benches rival-keywords`` writes rival-keywords.json next to the other results; docs/schema-support.md has it
 as a table.  A keyword is
 
-    refused    the engine does not compile the schema, and says so
-    ignored    a document that the keyword forbids is accepted
-    narrowed   nothing forbidden is accepted, but a permitted document is refused in both spellings of ``json.dumps``
-    enforced   neither, for these documents
+    refused    if the engine does not compile the schema, and says so
+    ignored    if a document that the keyword forbids is accepted
+    narrowed   if no forbidden document is accepted, but a permitted one is refused in both spellings of ``json.dumps``
+    enforced   if none of these holds for the documents here
 
-That is a probe and no proof: "enforced" means that nothing here showed otherwise.
+This is a probe, not a proof: "enforced" means that no document here showed otherwise.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ENGINES = ("wfsa", "llguidance", "xgrammar", "glrmask")
 PATH = RESULTS / "rival-keywords.json"
 _ANY_OBJECT: dict[str, Any] = {"type": "object"}
 
-#: keyword -> (schema, permitted documents, forbidden ones)
+#: Schema, permitted documents and forbidden documents, by keyword.
 PROBES: dict[str, tuple[dict[str, Any], list[Any], list[Any]]] = {
     "type": ({"type": "integer"}, [1, -7], ["a", 1.5]),
     "enum": ({"enum": ["a", 2, None]}, ["a", 2, None], ["b", 3]),
@@ -151,15 +151,15 @@ def probe(engine: Any, encode: Any, keyword: str, n_tokens: int) -> str:
 
 
 def table() -> str:
-    """The results as Markdown."""
-    found = json.loads(PATH.read_text())
-    names = [name for name in ENGINES if name in found["engines"]]
+    """Return the results as a Markdown table."""
+    results = json.loads(PATH.read_text())["engines"]
+    names = [name for name in ENGINES if name in results]
     rows = ["| keyword | " + " | ".join(names) + " |", "| --- |" + " --- |" * len(names)]
     for keyword in PROBES:
         word = keyword.partition(",")[0].partition(":")[0]
         shown = keyword if " " in word else f"`{word}`{keyword[len(word) :]}"
         rows.append(
-            f"| {shown} | " + " | ".join(found["engines"][name].get(keyword, "crashed") for name in names) + " |"
+            f"| {shown} | " + " | ".join(results[name].get(keyword, "crashed") for name in names) + " |"
         )
     return "\n".join(rows)
 
@@ -172,7 +172,7 @@ def _one(name: str) -> None:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """None of its own."""
+    """Add no arguments: this bench has only the common ones."""
 
 
 def main(args: argparse.Namespace) -> Path:

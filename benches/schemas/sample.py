@@ -1,9 +1,9 @@
-"""Which schemas are measured, and the texts that go with each.
+"""Chooses the schemas that are measured, and the texts of each.
 
-The corpus has many data sets of very different size and nature; an even share of each is taken, in an order that the
-seed fixes, so that the large and simple ones do not drown the rest. What our own front end refuses is passed over (and
-counted, with the reasons: a sample without them says nothing about coverage, and the table must not hide that).
-The instances are written as a model would see them: ``json.dumps(data, ensure_ascii=False)``.
+The corpus has many data sets of very different size and nature. An even share of each is taken, in an order that the
+seed fixes, so that the large and simple ones do not dominate. Schemas that our own front end refuses are left out. They
+are counted with the reasons, since a sample without them says nothing about coverage and the table must not hide that.
+The instances are written as a model would write them: ``json.dumps(data, ensure_ascii=False)``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Sample:
 
 
 def even_share(rows: list[dict[str, Any]], seed: int) -> Iterator[dict[str, Any]]:
-    """The rows of every data set, shuffled, dealt out in turn."""
+    """Yield the rows of all data sets in turn, one of each, in a random order."""
     by_set: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         by_set.setdefault(row["dataset"], []).append(row)
@@ -44,7 +44,7 @@ def even_share(rows: list[dict[str, Any]], seed: int) -> Iterator[dict[str, Any]
 
 
 def refusal(schema: Any) -> str | None:
-    """Why our front end does not take `schema`, without the place; None when it does."""
+    """Return why our front end refuses `schema`, without the place, or None if it takes the schema."""
     from wfsa import WfsaError
     from wfsa.grammar.json_schema import read_json_schema
 
@@ -52,7 +52,7 @@ def refusal(schema: Any) -> str | None:
         read_json_schema(schema)
     except WfsaError as error:
         return f"{type(error).__name__}: {error}".split(" at ")[0].split("\n")[0][:100]
-    except Exception:  # ours to answer for: it stays in the sample and shows up as refused
+    except Exception:  # a fault of our own: the schema stays in the sample, and counts as refused
         return None
     return None
 

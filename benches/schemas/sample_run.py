@@ -1,4 +1,4 @@
-"""JSON Schemas: the engines over one sample. sample.py says what is in it, worker.py what is timed."""
+"""Runs the engines over one sample of JSON Schemas; sample.py chooses it, and worker.py says what is timed."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from benches.supervisor import run, tell
 from benches.targets import Target, against, target_table
 
 OURS = ("wfsa", "wfsa-lazy", "wfsa-any-order")
-_KEEPS = ("wfsa", "glrmask")  # can be saved
+_PERSISTENT = ("wfsa", "glrmask")  # engines that can save constraints
 
-#: column -> (samples, percentile)
+#: Samples and percentile, by column.
 _RATIOS = {
     "compile p50": ("compile_ms", 50),
     "p99": ("compile_ms", 99),
@@ -56,7 +56,7 @@ def main(args: argparse.Namespace) -> Path:
     runs = {engine: run(engine, args.vocab, sample.jobs, **limits) for engine in args.engines}
     kept: dict[str, EngineRun] = {}
     if not args.no_artifacts:
-        for engine in (e for e in _KEEPS if e in args.engines):
+        for engine in (e for e in _PERSISTENT if e in args.engines):
             kept[engine] = run(engine, args.vocab, sample.jobs, artifacts=True, label=f"{engine} artifacts", **limits)
     firsts = {
         engine: run(engine, args.vocab, sample.jobs, first_masks=True, label=f"{engine} first masks", **limits)
@@ -76,7 +76,7 @@ def main(args: argparse.Namespace) -> Path:
 
 
 def summary(run_: EngineRun) -> dict[str, Any]:
-    """One engine in one line: what README's table is made of (docs/make/readme_table.py)."""
+    """Summarise one engine in one line, from which docs/make/readme_table.py makes the README's table."""
     percentiles = {"compile_ms": (50, 90, 99), "mask_us": (50, 99, 99.9), "commit_us": (50, 99, 99.9),
                    "first_us": (50,), "start_us": (50,)}  # fmt: skip
     return {
@@ -87,7 +87,7 @@ def summary(run_: EngineRun) -> dict[str, Any]:
 
 
 def first_mask_summary(run_: EngineRun) -> dict[str, Any]:
-    """Percentiles of what a schema takes until the first mask is there, and of its parts."""
+    """Return percentiles of the time from the schema to the first mask, and of its parts."""
     found = [job.first_mask for job in run_.jobs if job.first_mask is not None]
     return {
         "until_first_mask_ms": [percentile([one["together_ms"] for one in found], p) for p in (50, 90, 99)],
@@ -104,11 +104,11 @@ def report(
     everything = list(runs.values())
     yield (
         f"{sample.n_seen} schemas were looked at to find {len(sample.jobs)} that our front end takes; "
-        f"{sum(sample.passed_over.values())} were passed over."
+        f"{sum(sample.passed_over.values())} were left out."
     )
     if sample.passed_over:
         reasons = [[why, str(k)] for why, k in sample.passed_over.most_common(12)]
-        yield table(["passed over because", "schemas"], reasons)
+        yield table(["left out because", "schemas"], reasons)
     yield "## Verdicts"
     yield (
         "An instance is judged by its mask bits, token by token, and by whether the text may end. "
@@ -118,14 +118,14 @@ def report(
     yield _verdicts(everything)
     yield "## Times"
     yield (
-        "Each engine over all that it compiled: not the same set for everyone; the ratios below are over common sets. "
-        "One pass, nothing repeated, one thread."
+        "Each engine over all schemas that it compiled, which is not the same set for all; the ratios below are over "
+        "common sets. One pass, one thread."
     )
     yield _times(everything)
     yield "## Until the first mask"
     yield (
-        f"Compile, the first start and the first mask in one go, once a schema, in a process that holds {N_OBJECTS:,} "
-        "objects, with Python's collector on: what it does between the calls is in the sum."
+        f"Compile, the first start and the first mask, once per schema, in a process that holds {N_OBJECTS:,} objects, "
+        "with Python's collector on. Its work between the calls is in the sum."
     )
     yield _first_masks(list(firsts.values()))
     yield "## Memory and artifacts"
@@ -133,9 +133,9 @@ def report(
     if kept:
         yield _artifacts(list(kept.values()))
     yield "## Ratios"
-    yield "Ours divided by theirs, over the schemas that both compiled; below 1 we are faster."
+    yield "Our time divided by the other engine's, over the schemas that both compiled; below 1 ours is shorter."
     yield _ratios(runs, right=False)
-    yield "The same, over the schemas that both compiled and on which no verdict of either is wrong:"
+    yield "The same ratios over the schemas that both compiled and judged without a wrong verdict:"
     yield _ratios(runs, right=True)
     yield "## Targets"
     yield target_table(targets(runs, kept))
@@ -203,7 +203,7 @@ def _memory(runs: list[EngineRun]) -> str:
     note = (
         "The empty worker holds the token list as Python objects. Set-up is the import of the engine (for XGrammar "
         "with torch) and its view of the vocabulary; llguidance also builds a tiktoken encoder. "
-        'The first compile is that of `{"type": "object"}`, before anything that is counted above.'
+        'The first compile is of `{"type": "object"}`, before all that is counted above.'
     )
     return table(head, rows) + "\n\n" + note
 

@@ -1,16 +1,15 @@
-"""Masks against the time since compiling, and masks of many sequences while other schemas compile.
+"""Times masks against the time since compiling, and masks of many sequences while other schemas compile.
 
     python -m benches since-compile [--schemas 100] [--seconds 1.0] [--engines wfsa wfsa-background llguidance]
 
 Two measurements, each engine in a process of its own on two cores:
 
-  curve    A schema is compiled, and a document that it admits is decoded at once, again and again for `--seconds`, a
-           step every 2 ms as behind a model: mask, commit.  Every mask goes to the bucket of the time since compiling
-           began, so a row shows what somebody waits who comes so late.  The time until the first mask is there is a row
-           of its own.
-  load     64 sequences are decoded without pause by one thread, a mask and a commit in turn, while another thread
-           compiles 50 schemas, a new one every 20 ms; each begins a sequence in the place of the oldest.  Every mask
-           is timed on the wall and on its thread's processor, for one that the system or the interpreter held up shows
+  curve    A schema is compiled, and a valid document is decoded at once and repeatedly for `--seconds`, with a step
+           (mask, commit) every 2 ms, as with a model.  Masks are grouped by the time since compiling began, so a
+           column shows the wait of a request that comes at that time.  The time to the first mask has its own column.
+  load     One thread decodes 64 sequences without pause, a mask and a commit in turn.  Another thread compiles 50
+           schemas, a new one every 20 ms, and each begins a sequence in place of the oldest.  Every mask is timed by
+           the wall clock and by the thread's processor time.  A mask that the system or the interpreter delayed shows
            on the first clock only.
 """
 
@@ -42,21 +41,21 @@ N_SEQUENCES, N_COMPILED, PAUSE = 64, 50, 0.02
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--schemas", type=int, default=100, help="for the curve; the load needs 114")
+    parser.add_argument("--schemas", type=int, default=100, help="schemas for the curve; the load needs 114")
     parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--engines", nargs="+", default=list(NAMES), choices=list(engines.ENGINES), metavar="NAME")
 
 
 def compiled(engine: Engine, job: Job) -> Any:
-    """None if the engine does not take it."""
+    """Return the constraint, or None if the engine does not take the schema."""
     try:
         return engine.compile(job.kind, engine.prepare(job.kind, job.source))
-    except Exception:  # an engine that refuses one is told by the number of schemas
+    except Exception:  # the number of schemas shows the refusal
         return None
 
 
 def curve(engine: Engine, jobs: list[Job], seconds: float, width: int) -> list[dict[str, Any]]:
-    """A line for each schema: milliseconds until the first mask, (seconds since compiling began, µs) of every mask."""
+    """Return a line per schema: ms until the first mask, and (seconds since compiling began, µs) of every mask."""
     lines = []
     buffer = np.zeros(width, np.int32)
     for job in jobs:
@@ -86,7 +85,7 @@ def curve(engine: Engine, jobs: list[Job], seconds: float, width: int) -> list[d
 
 
 def load(engine: Engine, jobs: list[Job], width: int) -> dict[str, Any]:
-    """µs of every mask while others compile, on the wall and on the processor; ms of every compilation."""
+    """Return the µs of every mask while schemas compile, by wall and processor clock, and the ms of every compile."""
     waiting: list[tuple[Any, Job]] = []
     compile_ms: list[float] = []
     kept = [(made, job) for job in jobs[N_COMPILED:] if (made := compiled(engine, job)) is not None][:N_SEQUENCES]
@@ -133,7 +132,7 @@ def worker(name: str, vocabulary: str, jobs: list[Job], n_curve: int, seconds: f
     recorded = read_vocabulary(vocabulary)
     engine = engines.build(name, recorded)
     width = (len(recorded.tokens) + 31) // 32
-    for job in jobs[:3]:  # what the engine loads once
+    for job in jobs[:3]:  # lets the engine do the work of its first use
         compiled(engine, job)
     gc.collect()
     gc.freeze()

@@ -1,9 +1,9 @@
-"""Masks and commits under uniqueItems: what comparing items costs, beside the same array without it.
+"""Times masks and commits under uniqueItems, against the same array without it.
 
     python -m benches unique-items [--items 5 50 200] [--vocab llama3]
 
-Arrays of strings, integers and objects, all items different, written in the vocabulary's own tokens. Times are of every
-``get_mask`` and ``commit`` of all documents, on the thread's own processor; the second round finds the lazily made
+The documents are arrays of strings, integers and objects, all items different, cut into the vocabulary's own tokens.
+Times are thread time of every ``get_mask`` and ``commit`` of all documents. The second round finds the lazily made
 tables filled.
 """
 
@@ -28,7 +28,7 @@ WORDS = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "
 
 
 def documents(choose: random.Random, items: Sequence[int]) -> dict[str, tuple[dict[str, Any], list[str]]]:
-    """By name, what an item is, and documents of so many."""
+    """Return the schema of an item and a document of each number of items, by name."""
 
     def lists(make: Callable[[int], Any]) -> list[str]:
         return [json.dumps([make(i) for i in range(n)]) for n in items]
@@ -43,7 +43,7 @@ def documents(choose: random.Random, items: Sequence[int]) -> dict[str, tuple[di
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--items", type=int, nargs="+", default=[5, 50, 200], help="of each document (5 50 200)")
+    parser.add_argument("--items", type=int, nargs="+", default=[5, 50, 200], help="numbers of items (5 50 200)")
 
 
 def main(args: argparse.Namespace) -> Path:
