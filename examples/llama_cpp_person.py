@@ -2,9 +2,9 @@
 
     python examples/llama_cpp_person.py --library libllama.so --model SmolLM2-135M-Instruct.Q4_1.gguf
 
-Without --library the one inside the installed package llama_cpp or xllamacpp is taken; without --model the one that
-`wfsa demo` runs. The loop is llama.cpp's own, in C, with wfsa's sampler as the first of its chain. What stands between
-is ctypes, and knows no struct of llama.cpp but the sampler's: parameters are taken as they come and passed on.
+Without --library the script uses the one inside the installed package llama_cpp or xllamacpp, and without --model the
+model of `wfsa demo`. The loop is llama.cpp's own, in C, with wfsa's sampler as the first of its chain. Calls go through
+ctypes. The script knows only llama.cpp's struct of samplers; other structs are passed on as C returns them.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ PROMPT = "A person, as JSON with a name, an age and what they like:\n"
 
 
 class Opaque(ctypes.Structure):
-    """A struct that C returns and takes back by value; larger than any of llama.cpp's."""
+    """A struct that C returns and takes back by value; it is larger than any struct of llama.cpp."""
 
     _fields_ = (("bytes", ctypes.c_char * 2048),)
 
 
 def find_library() -> Path:
     for package in ("llama_cpp", "xllamacpp"):
-        spec = importlib.util.find_spec(package)  # found, not imported
+        spec = importlib.util.find_spec(package)  # finds the package without importing it
         for folder in (spec.submodule_search_locations or []) if spec else []:
             for pattern in ("lib/libllama.so", "lib/libllama.dylib", "xllamacpp*.so"):
                 for file in sorted(Path(folder).glob(pattern)):
@@ -77,16 +77,16 @@ def prototypes(library: ctypes.CDLL) -> ctypes.CDLL:
         function.restype, function.argtypes = result, arguments
     quiet = ctypes.CFUNCTYPE(None, number, ctypes.c_char_p, pointer)(lambda *_: None)
     library.llama_log_set(quiet, None)
-    library.quiet = quiet  # C calls it as long as it is loaded
+    library.quiet = quiet  # must live as long as the library, which calls it
     return library
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--library", type=Path, help="libllama.so, or what has its functions inside")
+    parser.add_argument("--library", type=Path, help="libllama.so, or a library that contains its functions")
     parser.add_argument("--model", type=Path, help="a .gguf file")
     parser.add_argument("--prompt", default=PROMPT)
-    parser.add_argument("--schema", type=Path, help="a file; a person without it")
+    parser.add_argument("--schema", type=Path, help="a file with a schema; default: a person")
     parser.add_argument("--temperature", type=float, default=0.7, help="0 takes the best token")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--max-tokens", type=int, default=200)
@@ -107,7 +107,7 @@ def main() -> None:
 
     chain = llama.llama_sampler_chain_init(llama.llama_sampler_chain_default_params())
     sampler = ConstraintSampler(llama, constraint)
-    llama.llama_sampler_chain_add(chain, sampler.pointer)  # first: it has to see all candidates
+    llama.llama_sampler_chain_add(chain, sampler.pointer)  # first, since it must see all candidates
     if arguments.temperature > 0:
         llama.llama_sampler_chain_add(chain, llama.llama_sampler_init_top_k(40))
         llama.llama_sampler_chain_add(chain, llama.llama_sampler_init_temp(arguments.temperature))
@@ -117,7 +117,7 @@ def main() -> None:
     for _ in range(arguments.max_tokens):
         if llama.llama_decode(context, llama.llama_batch_get_one(tokens, n)):
             sys.exit("llama_decode failed")
-        tokens[0] = llama.llama_sampler_sample(chain, context, -1)  # which tells the samplers, too
+        tokens[0] = llama.llama_sampler_sample(chain, context, -1)  # this also informs the samplers of the token
         n = 1
         sampler.check()
         if sampler.is_finished():

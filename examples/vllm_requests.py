@@ -37,12 +37,12 @@ def main() -> None:
     parser.add_argument("--max-tokens", type=int, default=200)
     arguments = parser.parse_args()
 
-    wfsa.integrations.vllm.register()  # before LLM reads its configuration; a server does it by itself
+    wfsa.integrations.vllm.register()  # before LLM reads its configuration; a server calls it by itself
     from vllm import LLM, SamplingParams
     from vllm.sampling_params import StructuredOutputsParams
 
     llm = LLM(arguments.model, structured_outputs_config={"backend": "wfsa"}, max_model_len=1024)
-    asked = {
+    kinds = {
         "a schema": StructuredOutputsParams(json=SCHEMA),
         "a pattern": StructuredOutputsParams(regex="[A-Z][a-z]{2,8}, [0-9]{4}"),
         "a grammar": StructuredOutputsParams(grammar='root ::= "(" root ")" | [a-z]+'),
@@ -50,10 +50,10 @@ def main() -> None:
         "a tool call": StructuredOutputsParams(structural_tag=json.dumps(TAG)),
     }
     answers = llm.generate(
-        ["An answer: "] * len(asked),
-        [SamplingParams(max_tokens=arguments.max_tokens, structured_outputs=one) for one in asked.values()],
+        ["An answer: "] * len(kinds),
+        [SamplingParams(max_tokens=arguments.max_tokens, structured_outputs=one) for one in kinds.values()],
     )
-    for what, answer in zip(asked, answers, strict=True):
+    for what, answer in zip(kinds, answers, strict=True):
         written = answer.outputs[0]
         print(f"{what} ({written.finish_reason}): {written.text}")
 

@@ -1,6 +1,6 @@
 """Writes the commands of docs/command-line.md from the parsers: ``python docs/make/command_line.py``.
 
-A test compares the page with the parsers, so no option is missing and none is described otherwise than by ``--help``.
+A test compares the page with the parsers, so that it has every option, with the description of ``--help``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PLACE = re.compile(r"(<!-- commands: begin[^\n]*-->\n).*?(<!-- commands: end --
 
 
 def written(text: str) -> str:
-    """The page with its commands written anew."""
+    """Return the page with its commands rewritten."""
     sections = "\n".join("\n".join(section(parser)) for parser in parsers())
     page, places = _PLACE.subn(lambda place: f"{place[1]}\n{sections}\n{place[2]}", text)
     assert places == 1, f"{PAGE.name} has {places} places for the commands"
@@ -27,7 +27,7 @@ def written(text: str) -> str:
 
 
 def parsers() -> Iterator[Any]:
-    """The parser of each command; that of a sub-command follows its command's."""
+    """Yield the parser of each command, followed by those of its sub-commands."""
     cli: Any = importlib.import_module("wfsa.cli.main")
     for name in cli.COMMANDS:
         (command,) = (parser for parser in subparsers(cli._parser(name)) if parser.prog == f"wfsa {name}")
@@ -44,7 +44,7 @@ def is_subcommand(action: argparse.Action) -> bool:
 
 
 def section(parser: Any) -> Iterator[str]:
-    """Heading, purpose, how it is called, options as a table, examples, notes."""
+    """Yield the section of a command: heading, purpose, usage, options as a table, examples, notes."""
     depth = len(parser.prog.split())
     yield f"{'#' * (depth + 1)} {parser.prog}\n"
     yield f"{parser.description}\n"
@@ -66,18 +66,18 @@ def section(parser: Any) -> Iterator[str]:
 
 
 def link(parser: Any) -> str:
-    """A link to the section of a sub-command."""
+    """Return a link to the section of a sub-command."""
     return f"[`{parser.prog.rpartition(' ')[2]}`](#{parser.prog.replace(' ', '-')})"
 
 
 def usage(parser: Any, actions: list[argparse.Action]) -> str:
-    """``wfsa check [OPTIONS] ARTIFACT_OR_SCHEMA [text]``, with the options that are required."""
+    """Return the usage with required options, such as ``wfsa check [OPTIONS] ARTIFACT_OR_SCHEMA [text]``."""
     required = [name(action).rpartition(", ")[2] for action in actions if action.option_strings and action.required]
     return " ".join([parser.prog, "[OPTIONS]", *required, *(name(a) for a in actions if not a.option_strings)])
 
 
 def name(action: argparse.Action) -> str:
-    """``-o, --output OUT`` for an option, ``[text]`` for a positional that may be left out."""
+    """Return ``-o, --output OUT`` for an option, and ``[text]`` for an optional positional argument."""
     value = action.metavar or ("|".join(map(str, action.choices)) if action.choices else action.dest)
     if not isinstance(value, str):
         value = " ".join(value)

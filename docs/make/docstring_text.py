@@ -1,8 +1,8 @@
-"""Docstrings of the sources as Markdown. No tool is imported here, so that tests can read it.
+"""Converts docstrings of the sources to Markdown. It imports no tool, so that tests can import it.
 
-In the code docstrings are plain text: roles of reST for names, an entry for each parameter, tables by indentation.
-An entry is a line that begins with names of parameters and a colon.  Its next lines belong to it if they are indented,
-or if they go on with its sentence.  A parameter that is explained in the middle of a line is an entry, too.
+Docstrings in the code are plain text: roles of reST for names, an entry per parameter, tables by indentation.
+An entry is a line that begins with names of parameters and a colon.  The following lines belong to it if they are
+indented, or if they continue its sentence.  A parameter that is explained in the middle of a line is an entry, too.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _ENTRY = re.compile(rf"^({_NAMES})( \([^()]*\))?(?:: | {{2,}})(.*)$", re.DOTALL)
 _SEPARATOR = re.compile(r", and |, | and ")
 _LATER_ENTRY = re.compile(rf"(?:(?<=[.;)])[ \n]+| {{2,}})(?={_NAMES}(?: \([^()]*\))?: )")
 _OWN_SENTENCE = ("Raises ", "Returns ", "Warns ", "Yields ", "Attributes: ")
-_FULL_LINE = 90  # characters: a shorter line before a capital letter was ended on purpose
+_FULL_LINE = 90  # characters: after a shorter line, a capital letter begins a new sentence
 
 
 def docstrings_of(source: str) -> dict[str, str]:
-    """Of a .pyx file: "Class", "Class.method" and "function" to docstrings."""
-    found: dict[str, str] = {}
+    """Return the docstrings of a .pyx file by "Class", "Class.method" or "function"."""
+    docstrings: dict[str, str] = {}
     inside = ""
     lines = source.splitlines(keepends=True)
     for number, line in enumerate(lines):
@@ -40,12 +40,12 @@ def docstrings_of(source: str) -> dict[str, str]:
         end = re.search(r":[ \t]*(?:#[^\n]*)?\n", rest)
         text = _DOCSTRING.match(rest, end.end()) if end else None
         if text and place:
-            found.setdefault(place, inspect.cleandoc(text.group(1)))
-    return found
+            docstrings.setdefault(place, inspect.cleandoc(text.group(1)))
+    return docstrings
 
 
 def as_markdown(text: str, names: set[str]) -> str:
-    """A docstring as Markdown. `names`: parameters and attributes, each of which is an entry of a list."""
+    """Return a docstring as Markdown; each of `names`, its parameters and attributes, becomes an item of a list."""
     written: list[str] = []
     before = ""
     for kind, lines in _blocks(inspect.cleandoc(text).splitlines(), names):
@@ -62,7 +62,7 @@ def as_markdown(text: str, names: set[str]) -> str:
 
 
 def _blocks(lines: list[str], names: set[str]) -> Iterator[tuple[str, list[str]]]:
-    """Runs of lines by kind: "text", "entry" (one each), "table", and "" for an empty line."""
+    """Yield runs of lines with their kind: "text", "entry" (one entry per run), "table", and "" for an empty line."""
     kind, block = "", list[str]()
     for line in lines:
         if not line.strip():
@@ -76,7 +76,7 @@ def _blocks(lines: list[str], names: set[str]) -> Iterator[tuple[str, list[str]]
         elif line.startswith("    "):
             now = "entry" if kind == "entry" and block else "table"
             new = now != kind or not block
-        elif kind == "entry" and block and _goes_on(block[-1], line):
+        elif kind == "entry" and block and _continues(block[-1], line):
             new, now = False, "entry"
         else:
             new, now = kind != "text", "text"
@@ -89,21 +89,21 @@ def _blocks(lines: list[str], names: set[str]) -> Iterator[tuple[str, list[str]]
 
 
 def _names_of(line: str, names: set[str]) -> list[str]:
-    """The parameters that a line begins an entry for."""
+    """Return the parameters whose entry begins in this line."""
     entry = _ENTRY.match(line)
-    found = [part.strip("*`") for part in _SEPARATOR.split(entry[1])] if entry else []
-    return found if names.issuperset(found) else []
+    parameters = [part.strip("*`") for part in _SEPARATOR.split(entry[1])] if entry else []
+    return parameters if names.issuperset(parameters) else []
 
 
-def _goes_on(previous: str, line: str) -> bool:
-    """Whether an unindented line below an entry goes on with the sentence of the entry."""
+def _continues(previous: str, line: str) -> bool:
+    """Whether an unindented line below an entry continues the sentence of the entry."""
     if previous.rstrip().endswith(".") or line.startswith(_OWN_SENTENCE):
         return False
     return not line[0].isupper() or (len(previous) >= _FULL_LINE and not previous.rstrip().endswith((":", "!", "?")))
 
 
 def _pieces(lines: list[str], names: set[str]) -> Iterator[tuple[str, str]]:
-    """The text and the entries of a block; a parameter that is explained in the middle of a line is an entry."""
+    """Yield the text and the entries of a block; a parameter explained in the middle of a line is an entry."""
     piece = ""
     for part in _LATER_ENTRY.split("\n".join(line.strip() for line in lines)):
         if piece and _names_of(part, names):
@@ -121,11 +121,11 @@ def _piece(text: str, names: set[str]) -> tuple[str, str]:
 
 
 def _item(entry: str) -> Iterator[str]:
-    """An entry as an item of a list, its further lines indented."""
-    found = _ENTRY.match(entry)
-    assert found is not None
-    shown = ", ".join(f"`{part.strip('`')}`" for part in _SEPARATOR.split(found[1]))
-    first, *more = f"- {shown}{found[2] or ''}: {found[3]}".splitlines()
+    """Yield an entry as an item of a list, with its further lines indented."""
+    match = _ENTRY.match(entry)
+    assert match is not None
+    shown = ", ".join(f"`{part.strip('`')}`" for part in _SEPARATOR.split(match[1]))
+    first, *more = f"- {shown}{match[2] or ''}: {match[3]}".splitlines()
     yield first
     yield from (f"    {line}" for line in more)
 

@@ -1,6 +1,6 @@
-"""Docstrings as they are written here, made into Markdown for the API reference: the extension of griffe.
+"""Extension of griffe that converts this project's docstrings to Markdown for the API reference.
 
-Compiled modules have their signatures in .pyi files and their docstrings in ext/bindings/*.pyx, where they are read.
+Compiled modules have their signatures in .pyi files. Their docstrings are read from ext/bindings/*.pyx.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class Docstrings(griffe.Extension):  # type: ignore[misc,unused-ignore]
 
 
 def _add_compiled(module: griffe.Module, source: Path) -> None:
-    """Docstrings of a .pyx, and functions of which the .pyi has nothing but overloads."""
+    """Add the docstrings of a .pyx, and the functions for which the .pyi has only overloads."""
     for name, overloads in module.overloads.items():
         if name not in module.members and overloads:
             module.set_member(name, overloads[-1])
-    found = docstrings_of(source.read_text(encoding="utf-8")) if source.exists() else {}
-    for place, text in found.items():
+    docstrings = docstrings_of(source.read_text(encoding="utf-8")) if source.exists() else {}
+    for place, text in docstrings.items():
         owner: Any = module
         for part in place.split("."):
             owner = owner.members.get(part) if owner is not None and not owner.is_alias else None
@@ -46,6 +46,6 @@ def _convert(thing: griffe.Object) -> None:
             _convert(member)  # type: ignore[arg-type,unused-ignore]
     if thing.docstring is not None:
         names = {parameter.name for parameter in getattr(thing, "parameters", ())}
-        if not isinstance(thing, griffe.Module):  # which may begin with the name of its class and a colon
+        if not isinstance(thing, griffe.Module):  # a module's docstring may begin with its class and a colon
             names |= set(thing.members)
         thing.docstring.value = as_markdown(thing.docstring.value, names)

@@ -1,12 +1,12 @@
-"""Tables of recorded results in pages of docs/: copied by ``python docs/make/site_plots.py``, never typed.
+"""Copies tables of recorded results into pages of docs/, for ``python docs/make/site_plots.py``.
 
-In a page stand two comments, and what is between them is written::
+A page has two comments, and the text between them is rewritten::
 
     <!-- excerpt: corpus.md | Verdicts -->            the first table under that heading of benches/results/corpus.md
-    <!-- excerpt: vllm.md | 200 real | 1 2 4 -->      ... a heading that begins so, these columns only, counted from 1
+    <!-- excerpt: vllm.md | 200 real | 1 2 4 -->      under a heading with this beginning; columns 1, 2 and 4
     <!-- end -->
 
-Below the table its file is named, with the day and the commit.
+The line below a table names its file, the day and the commit.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _CELLS = re.compile(r"(?<!\\)\|")
 
 
 def pages() -> list[Path]:
-    """Those that have such places."""
-    found = [path for path in sorted((ROOT / "docs").rglob("*.md")) if _PLACE.search(path.read_text(encoding="utf-8"))]
-    assert found, "no page has an excerpt"
-    return found
+    """Return the pages that have excerpts."""
+    paths = [path for path in sorted((ROOT / "docs").rglob("*.md")) if _PLACE.search(path.read_text(encoding="utf-8"))]
+    assert paths, "no page has an excerpt"
+    return paths
 
 
 def written(page: Path) -> str:
-    """The page with its tables written anew."""
+    """Return the page with its tables rewritten."""
     results = "../" * len(page.relative_to(ROOT).parent.parts) + "benches/results/"
 
     def excerpt(place: re.Match[str]) -> str:
@@ -43,8 +43,8 @@ def written(page: Path) -> str:
         columns = [int(number) - 1 for number in (place["columns"] or "").split()]
         text = (RESULTS / file).read_text(encoding="utf-8")
         facts = dict(re.findall(r"^\| (date|commit) \| (.+?) \|$", text, re.MULTILINE))
-        told = f"{facts['date'][:10]}, commit {facts['commit']}"
-        source = f"*From [benches/results/{file}]({results}{file}): {told}.*"
+        run = f"{facts['date'][:10]}, commit {facts['commit']}"
+        source = f"*From [benches/results/{file}]({results}{file}): {run}.*"
         return f"{place[1]}\n{table_under(text, heading, columns)}\n\n{source}\n\n{place[5]}"
 
     return _PLACE.sub(excerpt, page.read_text(encoding="utf-8"))
@@ -54,7 +54,7 @@ def table_under(text: str, heading: str, columns: list[int]) -> str:
     section = re.search(rf"^#+ {re.escape(heading)}.*?(?=^#|\Z)", text, re.MULTILINE | re.DOTALL)
     assert section is not None, f"no section begins with {heading!r}"
     tables = re.findall(r"(?:^\|.*\|\n)+", section.group()[section.group().index("\n") :], re.MULTILINE)
-    tables = [found for found in tables if not found.startswith("| | |\n")]  # the facts about machine and run
+    tables = [table for table in tables if not table.startswith("| | |\n")]  # without facts about machine and run
     assert tables, f"no table under {heading!r}"
     lines = tables[0].splitlines()
     if not columns:

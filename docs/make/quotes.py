@@ -1,7 +1,7 @@
-"""Numbers of recorded results in sentences and tables of the pages: a test computes each of them anew.
+"""Checks numbers of recorded results in the text of pages: a test computes each of them again.
 
-Whole tables are copied by excerpts.py.  A number in a sentence, or in a table that was put together by hand, is named
-in a comment after its block, which is a paragraph, a list or a table (there with an empty line between)::
+excerpts.py copies whole tables.  For a number in a sentence, or in a table made by hand, a comment after the block says
+where the number comes from.  A block is a paragraph, a list or a table (with an empty line before the comment)::
 
     From the schema to its first mask llguidance takes 4.5 ms at p90 and 21 at p99 ([results](...since-compile.md)).
     <!-- quotes since-compile.jsonl
@@ -9,19 +9,19 @@ in a comment after its block, which is a paragraph, a list or a table (there wit
     given: 90, 99
     -->
 
-A line of it is numbers as they stand in the block, then as many paths into one line of the file, then what picks that
-line: ``KEY=VALUE``, joined by ``and``; ``VALUE*`` is a beginning.  A path has keys and places with dots between;
-``/1e6`` or ``*1e3`` after it changes the unit.  ``count`` is the number of lines that are picked; ``sum(PATH)``,
-``median(PATH)`` and ``max(PATH)`` take all of them, and of a list all that is in it; ``A + B`` is a sum and ``A // B``
-a ratio of paths.  ``given`` are numbers that are no results: settings, levels of percentiles, what is told without a
-file.
+A line of the comment has numbers as in the block, the same number of paths into one line of the file, and conditions
+that select this line: ``KEY=VALUE``, joined by ``and``, where ``VALUE*`` is a prefix.  A path has keys and places with
+dots between.  ``/1e6`` or ``*1e3`` after it changes the unit.  ``count`` is the number of selected lines.
+``sum(PATH)``, ``median(PATH)`` and ``max(PATH)`` take all selected lines, and all values of a list.  ``A + B`` is a sum
+of paths and ``A // B`` a ratio.  ``given`` are numbers that are not results: settings, levels of percentiles, numbers
+without a file.
 
-Of a file ``NAME.md`` the lines are the rows of its tables: ``under``, the heading; ``at``, the place in the table, from
-0; ``row``, the first cell; and by number, from 1, the numbers in each cell.
+For a file ``NAME.md`` the lines are the rows of its tables.  A row has ``under``, the heading; ``at``, its place in the
+table, from 0; ``row``, its first cell; and the numbers of each cell, by the number of the cell from 1.
 
-A number is right if it is the value, rounded to the digits that it has.  In a block that names a file of results, and
-in a table after it, every number has to be in such a comment.  (tests/house/test_numbers.py asks less, of every block
-with or without a comment: that the number is anywhere in the file.)
+A number is right if it is the value, rounded to the number's digits.  If a block names a file of results, the comments
+must contain every number of the block and of a table after it.  (tests/house/test_numbers.py only requires, for blocks
+with or without a comment, that the number is anywhere in the file.)
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Block:
 
     text: str
     comments: tuple[str, ...]
-    names_a_file: bool  # or is the table after a block that does
+    names_a_file: bool  # also true for a table after a block that names a file
 
     @property
     def numbers(self) -> list[str]:
@@ -64,7 +64,7 @@ class Block:
 
 
 def blocks(page: str) -> Iterator[Block]:
-    """The blocks of a page, but for what benches write into it and fenced code."""
+    """Yield the blocks of a page, without fenced code and without the parts that benches write."""
     page = re.sub(r"^```.*?^```", "", _WRITTEN.sub("", page), flags=re.MULTILINE | re.DOTALL)
     block = Block("", (), False)
     for chunk in re.split(r"\n\s*\n", page):
@@ -80,8 +80,8 @@ def blocks(page: str) -> Iterator[Block]:
 
 
 def mistakes(block: Block) -> Iterator[str]:
-    """What is wrong with the numbers of a block, a line each."""
-    known: set[str] = set()
+    """Yield a message for each wrong number of a block."""
+    with_source: set[str] = set()
     for comment in block.comments:
         match = _COMMENT.fullmatch(comment)
         assert match is not None
@@ -90,23 +90,23 @@ def mistakes(block: Block) -> Iterator[str]:
             stated, _, query = entry.partition(": ")
             numbers = [number.strip() for number in re.split(r",\s", stated)]
             if stated == "given":
-                known.update(number.strip() for number in re.split(r",\s", query))
+                with_source.update(number.strip() for number in re.split(r",\s", query))
                 continue
-            known.update(numbers)
+            with_source.update(numbers)
             values = evaluated(query, lines)
             if len(values) != len(numbers):
                 yield f"{len(numbers)} numbers, {len(values)} values in {entry!r}"
             for number, value in zip(numbers, values, strict=False):
                 if not is_rounded(number, value):
-                    yield f"{number} is said, {match['file']} has {value:.6g}: {query}"
+                    yield f"the page has {number}, {match['file']} has {value:.6g}: {query}"
                 if number not in block.numbers:
                     yield f"{number} is not in the block before {entry!r}"
     if block.names_a_file or block.comments:
-        yield from (f"{number} has no source" for number in dict.fromkeys(block.numbers) if number not in known)
+        yield from (f"{number} has no source" for number in dict.fromkeys(block.numbers) if number not in with_source)
 
 
 def is_rounded(number: str, value: float) -> bool:
-    """Whether `number` is `value`, rounded to the digits that it has."""
+    """Whether `number` is `value`, rounded to the digits of `number`."""
     plain, _, power = number.replace(",", "").partition("e")
     digits = len(plain.partition(".")[2])
     if power:
@@ -116,8 +116,8 @@ def is_rounded(number: str, value: float) -> bool:
 
 def evaluated(query: str, lines: list[Line]) -> list[float]:
     paths, _, conditions = query.partition(" where ")
-    wanted = [condition.split("=", 1) for condition in filter(None, conditions.split(" and "))]
-    picked = [line for line in lines if all(_fits(_at(line, key), value) for key, value in wanted)]
+    tests = [condition.split("=", 1) for condition in filter(None, conditions.split(" and "))]
+    picked = [line for line in lines if all(_fits(_at(line, key), value) for key, value in tests)]
     return [_value(path, picked, query) for path in paths.strip().split("; ")]
 
 
@@ -133,15 +133,15 @@ def _value(path: str, picked: list[Line], query: str) -> float:
     if path == "count":
         return len(picked)
     if together := re.fullmatch(r"(sum|median|max)\((.+)\)", path):
-        found = [value for line in picked if (value := _at(line, together[2])) is not None]
-        values = [float(value) for part in found for value in (part if isinstance(part, list) else [part])]
+        parts = [value for line in picked if (value := _at(line, together[2])) is not None]
+        values = [float(value) for part in parts for value in (part if isinstance(part, list) else [part])]
         return factor * {"sum": sum, "median": statistics.median, "max": max}[together[1]](values)
     assert len(picked) == 1, f"{query!r} picks {len(picked)} lines"
     return factor * float(_at(picked[0], path))
 
 
 def _at(line: Any, path: str) -> Any:
-    """The value at a path; None where there is none."""
+    """Return the value at a path, or None if the line has none."""
     for key in path.split("."):
         if isinstance(line, list) and key.isdigit():
             line = line[int(key)]
@@ -150,9 +150,9 @@ def _at(line: Any, path: str) -> Any:
     return line
 
 
-def _fits(value: Any, wanted: str) -> bool:
+def _fits(value: Any, pattern: str) -> bool:
     text = f"{value:g}" if isinstance(value, float) else str(value)
-    return text.startswith(wanted[:-1]) if wanted.endswith("*") else text == wanted
+    return text.startswith(pattern[:-1]) if pattern.endswith("*") else text == pattern
 
 
 def _lines(file: str) -> list[Line]:
@@ -170,6 +170,6 @@ def _rows(text: str) -> Iterator[Line]:
             continue
         if at >= 0:
             cells = [cell.strip() for cell in line.strip("|").split("|")]
-            found = ([float(n.replace(",", "")) for n in _NUMBER.findall(cell)] for cell in cells)
-            yield {"under": under, "at": at, "row": cells[0], **{str(k): parts for k, parts in enumerate(found, 1)}}
+            numbers = ([float(n.replace(",", "")) for n in _NUMBER.findall(cell)] for cell in cells)
+            yield {"under": under, "at": at, "row": cells[0], **{str(k): parts for k, parts in enumerate(numbers, 1)}}
         at += 1

@@ -1,7 +1,7 @@
 """Writes the table of numbers in README.md: ``python docs/make/readme_table.py``.  It measures nothing.
 
-The numbers are those of ``results/schemas.jsonl``, which ``python -m benches schemas`` writes: one run, all engines
-side by side; the lines above the table say on which machine and commit.  Nothing is typed in by hand.
+The numbers come from ``results/schemas.jsonl``, which ``python -m benches schemas`` writes in one run of all engines.
+The lines above the table name the machine and the commit.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def written(text: str, lines: list[dict[str, Any]]) -> str:
-    """The page with its block written anew."""
+    """Return the page with its block rewritten."""
     pattern = re.compile(r"<!-- performance: begin.*?" + re.escape(END), re.DOTALL)
     assert len(pattern.findall(text)) == 1, f"{PAGE.name} has no place for the numbers"
     before, after = pattern.split(text)

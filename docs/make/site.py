@@ -1,10 +1,10 @@
-"""Around the builder of the site: what it reads, and what is looked at when it is done.  No tool is imported here.
+"""Prepares the pages for the builder of the site, and checks the site afterwards.  It imports no tool.
 
-    python docs/make/site.py gather build/pages     docs/, results of benches and examples as pages of their own
-    python docs/make/site.py finish build/site      takes away what no page asks for; links, anchors, size
+    python docs/make/site.py gather build/pages     collects docs/, results of benches and examples as pages
+    python docs/make/site.py finish build/site      removes unused files; checks links, anchors, size
 
-Pages link to files of the repository as they lie, `../benches/results/schemas.md`, and these links hold in a clone.
-The site has the results as pages, under results/, and the examples as pages with the script in them; a link to any
+Pages link to files by their place in the repository, `../benches/results/schemas.md`, so that links work in a clone.
+The site has the results as pages under results/, and the examples as pages with the script in them.  A link to any
 other file outside docs/ becomes the name of that file.
 """
 
@@ -29,7 +29,7 @@ _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s#]+)(#[^)\s]*)?\)"
 _FENCE = re.compile(r"^( *)(```+).*?^\1\2 *$", re.MULTILINE | re.DOTALL)
 _QUOTES = re.compile(r"<!-- quotes .*?-->\n?", re.DOTALL)  # where figures are from, for a test; no reader sees them
 _NOT_SEARCHED = "---\nsearch:\n  exclude: true\n---\n\n"
-# Maps for a debugger of the theme's scripts, and the search in languages that no page is written in.
+# Source maps of the theme's scripts, and the search in languages that no page uses.
 _UNUSED = ("**/*.map", "assets/javascripts/lunr/**/*.js", "sitemap.xml*")
 
 
@@ -42,11 +42,11 @@ def main() -> int:
     wrong = [*link_errors(folder), *outside_resources(folder)]
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     if size >= MOST_BYTES:
-        wrong.append(f"the site weighs {size:,} bytes, and {MOST_BYTES:,} are the limit")
+        wrong.append(f"the site has {size:,} bytes; the limit is {MOST_BYTES:,}")
     for line in wrong:
         print(f"docs: {line}", file=sys.stderr)
     if not wrong:
-        print(f"docs: {folder}, {size / 1e6:.2f} MB; {removed} files left out, every link and anchor leads somewhere")
+        print(f"docs: {folder}, {size / 1e6:.2f} MB; {removed} files removed, every link and anchor has a target")
     return len(wrong) > 0
 
 
@@ -54,7 +54,7 @@ def main() -> int:
 
 
 def gather(folder: Path) -> None:
-    """All pages and pictures of the site, in a folder of their own."""
+    """Collect all pages and pictures of the site in a folder."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(ROOT / "docs", folder, ignore=shutil.ignore_patterns("make", "*.dot", "__pycache__"))
     for page in folder.rglob("*.md"):
@@ -80,7 +80,7 @@ def _gather_results(folder: Path) -> None:
     (folder / "index.md").write_text(
         "# Every result\n\nEach page was written by a bench, with the machine, the date, the commit and the versions "
         "that it ran with.\n"
-        "The raw lines are beside it in the repository, in a file of the same name that ends in `.jsonl`.\n\n"
+        "The raw lines are next to it in the repository, in a file of the same name that ends in `.jsonl`.\n\n"
         f"| | file |\n| --- | --- |\n{rows}\n",
         encoding="utf-8",
     )
@@ -100,7 +100,7 @@ def _gather_examples(folder: Path) -> None:
 
 
 def led(text: str, path: str, here: str) -> str:
-    """A page that lies at `path` in the repository, with its links led to where the site has their ends."""
+    """Return the page at `path` in the repository, with links to the places of their targets in the site."""
 
     def prose(part: str) -> str:
         return as_the_builder_reads(_LINK.sub(lambda link: _led(link, path, here), part))
@@ -114,7 +114,7 @@ def led(text: str, path: str, here: str) -> str:
 
 
 def as_the_builder_reads(text: str) -> str:
-    """GitHub's Markdown in Python-Markdown's: a block begins behind an empty line, and code in tables escapes no |."""
+    """Convert GitHub's Markdown to Python-Markdown's: an empty line before blocks, no escaped | in code of tables."""
     text = re.sub(r"^(<!--.*-->)\n(?=\|)", r"\1\n\n", text, flags=re.MULTILINE)
     text = re.sub(r"^([^\s\-<|].*)\n(?=- )", r"\1\n\n", text, flags=re.MULTILINE)
     return re.sub(r"^\|.*$", lambda row: re.sub(r"`[^`]*`", _plain, row.group()), text, flags=re.MULTILINE)
@@ -140,7 +140,7 @@ def _led(link: re.Match[str], path: str, here: str) -> str:
     elif (ROOT / end).exists():
         return title if end in title else f"{title} (`{end}`)"
     else:
-        return link.group()  # the builder says so
+        return link.group()  # the builder reports the broken link
     return f"{picture}[{title}]({posixpath.relpath(end, posixpath.dirname(here) or '.')}{anchor})"
 
 
@@ -158,7 +158,7 @@ def prune(site: Path) -> int:
 
 
 class _Page(HTMLParser):
-    """Names of anchors, links, and what a browser would fetch by itself."""
+    """Collects the anchors and links of a page, and the files that a browser fetches with it."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -179,7 +179,7 @@ class _Page(HTMLParser):
 
 
 def link_errors(site: Path) -> Iterator[str]:
-    """Links within the site that lead nowhere, and others that have not the form of an address."""
+    """Yield a message for each link within the site without a target, and for each malformed address."""
     pages = {path.resolve(): _Page(path) for path in sorted(site.rglob("*.html"))}
     for path, page in pages.items():
         name = path.relative_to(site.resolve())
@@ -187,7 +187,7 @@ def link_errors(site: Path) -> Iterator[str]:
             parts = urlsplit(link)
             if parts.scheme in ("http", "https"):
                 if not re.fullmatch(r"(?:[\w-]+\.)+[a-z]{2,}", parts.netloc):
-                    yield f"{name}: {link} is no address"
+                    yield f"{name}: {link} is not an address"
             elif parts.scheme not in ("", "data"):
                 yield f"{name}: {link} has the scheme {parts.scheme}"
             elif name.name != "404.html" and not parts.scheme:
@@ -201,7 +201,7 @@ def link_errors(site: Path) -> Iterator[str]:
 
 
 def outside_resources(site: Path) -> Iterator[str]:
-    """What a page would fetch from elsewhere while it is read."""
+    """Yield a message for each file that a page would fetch from another site."""
     for path in sorted(site.rglob("*.html")):
         for address in _Page(path).fetched:
             if urlsplit(address).netloc:

@@ -1,4 +1,4 @@
-"""Draws the plots of the site out of recorded results: ``python docs/make/site_plots.py``.  It measures nothing.
+"""Draws the plots of the site from recorded results: ``python docs/make/site_plots.py``.  It measures nothing.
 
 Each plot is docs/images/NAME.svg, drawn from one file of benches/results.  docs/comparison.md shows it between two
 comments, ``<!-- figure: NAME -->`` and ``<!-- end -->``; the script writes the picture, its source and its text there.
@@ -33,7 +33,7 @@ _CALLED = {
     "wfsa": "wfsa ahead", "wfsa-lazy": "wfsa lazy", "wfsa-background": "wfsa background", "llguidance": "llguidance",
     "glrmask": "GLRMask", "xgrammar": "XGrammar",
 }  # fmt: skip
-# Dark enough on white, told apart by people who see few colours, and by marker.
+# The colours are dark enough on white and differ for colour-blind readers; markers differ, too.
 _LOOK = {
     "wfsa": ("#1b4965", "o"), "wfsa-lazy": ("#5fa8d3", "s"), "wfsa-background": ("#7b6bb0", "D"),
     "llguidance": ("#d1495b", "^"), "glrmask": ("#66784c", "v"), "xgrammar": ("#c98b00", "P"),
@@ -48,7 +48,7 @@ class Plot:
     name: str  # docs/images/NAME.svg
     source: str  # benches/results/SOURCE.jsonl
     title: str
-    says: str  # what is to be seen, and what is not
+    says: str  # what the plot shows, and what it leaves out
     draw: Callable[..., None]  # axes, lines=
     subplots: dict[str, Any]
 
@@ -61,12 +61,12 @@ class Plot:
         return IMAGES / f"{self.name}.svg"
 
     def mark(self) -> str:
-        """What the SVG says about the lines that it is drawn from."""
+        """Return the metadata of the SVG about the lines that it shows."""
         return f"benches/results/{self.source}.jsonl, crc32 {zlib.crc32(self.lines.read_bytes()):08x}"
 
 
 def main() -> None:
-    """Draws all plots and writes them, and the excerpts, into the pages."""
+    """Draw all plots, and write them and the excerpts into the pages."""
     for plot in PLOTS:
         lines = [json.loads(line) for line in plot.lines.read_text(encoding="utf-8").splitlines()]
         draw = partial(plot.draw, lines=lines)
@@ -82,7 +82,7 @@ def main() -> None:
 
 
 def written(page: str) -> str:
-    """The page with its figures written anew; a plot that the page does not show is an error."""
+    """Return the page with its figures rewritten; a plot that the page does not show is an error."""
     by_name = {plot.name: plot for plot in PLOTS}
     assert {name for _, name in _FIGURE.findall(page)} == by_name.keys()
 
@@ -103,7 +103,7 @@ def caption(plot: Plot) -> str:
 
 
 def machine(plot: Plot) -> dict[str, str]:
-    """The table of facts in the page beside the lines."""
+    """Return the table of facts in the page of the results."""
     text = plot.lines.with_suffix(".md").read_text(encoding="utf-8")
     return dict(re.findall(r"^\| (date|processor|cores|python|commit|packages) \| (.+?) \|$", text, re.MULTILINE))
 
@@ -178,7 +178,7 @@ def _grammars(both: Any, lines: Lines) -> None:
 
 
 def _legend_below(both: Any, first: int) -> None:
-    """One legend for two plots side by side: the first so many entries below the left one."""
+    """Draw one legend for two plots next to each other, with its first entries below the left plot."""
     handles, labels = both[0].get_legend_handles_labels()
     for axes, part in zip(both, (slice(0, first), slice(first, None)), strict=True):
         axes.legend(handles[part], labels[part], fontsize="small", frameon=False, loc="upper center",

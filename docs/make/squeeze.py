@@ -1,4 +1,4 @@
-"""Makes the files of the site smaller without a visible change: white space, plots, marks that have no colour.
+"""Shrinks the files of the site without a visible change: white space, plots, marks without a colour.
 
 The site is limited to 5 MB.  Measured on 75 pages: the pages lose 570 kB, mostly marks, and the plots 200 kB.
 """
@@ -23,9 +23,9 @@ _COORDINATES = re.compile(r'\b(d|x|y|points)="([^"]*)"')
 
 
 def squeeze_page(html: str) -> str:
-    """A page without indentation, empty lines, and marks that change nothing. What is preformatted keeps its text.
+    """Return a page without indentation, empty lines and marks that have no effect; preformatted text is unchanged.
 
-    Figures of tables stand at the right by a class of docs/site.css.
+    A class of docs/site.css aligns the figures of tables to the right.
     """
     parts = _KEPT.split(html)
     # Every third part is the name of a tag, and the part before it is preformatted.
@@ -38,9 +38,9 @@ def squeeze_page(html: str) -> str:
 
 
 def squeeze_picture(svg: str) -> str:
-    """An SVG with coordinates to a hundredth of a point, without comments and without the drawing program's name.
+    """Return an SVG with coordinates to a hundredth of a point, without comments and the name of its program.
 
-    A picture with text keeps the white space between its tags, which may be shown.
+    White space between tags may be visible in a picture with text, and stays there.
     """
     svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", svg, flags=re.DOTALL)
     svg = _COORDINATES.sub(_shorter, svg)

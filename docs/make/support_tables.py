@@ -1,7 +1,7 @@
 """Writes the tables of schema-support.md and schema-scores.md: ``python docs/make/support_tables.py``.
 
-A test compares them.  A row is computed from the code: the drafts from the table of keywords, the rest from the report
-of a sample schema, which has to compile.  The scores are those of tests/json_schema/suite_scores.json.
+A test compares the pages with the code.  The drafts of a row come from the table of keywords, and the rest from the
+report of a sample schema, which must compile.  The scores come from tests/json_schema/suite_scores.json.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from wfsa.grammar.json_schema.write import counted_items, objects  # noqa: E402
 SCORES = ROOT / "tests" / "json_schema" / "suite_scores.json"
 DRAFTS = (4, 6, 7, 2019, 2020)
 
-# One schema for each keyword; where its meaning depends on the value, several.
+# One schema per keyword, or several if the meaning depends on the value.
 SAMPLES: dict[str, tuple[dict[str, Any], ...]] = {
     "type": ({"type": "string"}, {"type": "integer"}),
     "enum": ({"enum": [1, "a"]},),
@@ -85,12 +85,12 @@ OPTIONS = {"property_order": "any", "spelling": "any", "unique_items": "unchecke
 
 
 def drafts_of(keyword: str) -> list[int]:
-    """The drafts in which a keyword is read."""
+    """Return the drafts that have a keyword."""
     return list(KEYWORDS.rows[keyword].drafts)
 
 
 def verdict(keyword: str, schema: dict[str, Any], draft: int, **options: Any) -> tuple[str, str]:
-    """(status, note) of a keyword of a sample."""
+    """Return (status, note) of a keyword in a sample schema."""
     try:
         report = read_json_schema(schema, SchemaOptions(draft=draft, **options)).report
     except SchemaError as error:
@@ -117,9 +117,9 @@ def keyword_table() -> str:
                 shown += ", true or false" * i
             elif (keyword, i) in WHEN:
                 shown += f", {WHEN[keyword, i]}"
-            found = [verdict(keyword, schema, d) for d in drafts]
-            assert len(set(found)) == 1, (keyword, found)
-            status, note = found[-1]
+            verdicts = [verdict(keyword, schema, d) for d in drafts]
+            assert len(set(verdicts)) == 1, (keyword, verdicts)
+            status, note = verdicts[-1]
             others = []
             for option, value in OPTIONS.items():
                 other, other_note = verdict(keyword, schema, drafts[-1], **{option: value})
@@ -179,7 +179,7 @@ PAGES = {
 
 
 def written(page: Path) -> str:
-    """The page with its tables written anew."""
+    """Return the page with its tables rewritten."""
     text = page.read_text(encoding="utf-8")
     for name, table in PAGES[page].items():
         begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"

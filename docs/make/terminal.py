@@ -1,7 +1,7 @@
-"""The picture of the demo in a terminal: ``python docs/make/terminal.py``, with the demo's model installed.
+"""Draws the picture of the demo in a terminal: ``python docs/make/terminal.py``, with the demo's model installed.
 
-It is what `make demo` prints, run once more; times in it are those of the machine that it was drawn on.  No font comes
-along, and none is fetched: a reader's own monospaced one is used.
+It runs the demo and shows its output, with the times of this machine.  The picture contains no font and fetches none;
+the reader's own monospaced font is used.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PICTURE = ROOT / "docs" / "images" / "demo.svg"
 
 
 class _Screen(Console):
-    """A recording console: what is written in pieces is kept until its line is whole, and wraps as on a screen."""
+    """A recording console that collects pieces until their line is complete, and wraps lines as on a screen."""
 
     def __init__(self) -> None:
         super().__init__(record=True, file=io.StringIO(), width=104, force_terminal=False, color_system="truecolor")

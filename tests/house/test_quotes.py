@@ -61,8 +61,8 @@ def test_wrong_and_unnamed_numbers_are_found(monkeypatch: pytest.MonkeyPatch) ->
     )
     _, first, second = quotes.blocks(page)
     assert list(quotes.mistakes(first)) == [
-        "9 is said, x.jsonl has 2: a where kind=q",
-        "7 is said, x.jsonl has 2: count",
+        "the page has 9, x.jsonl has 2: a where kind=q",
+        "the page has 7, x.jsonl has 2: count",
         "7 is not in the block before '7: count'",
         "2 has no source",
     ]

@@ -73,7 +73,7 @@ def test_wrong_links_and_fetched_things_are_found(tmp_path: Path) -> None:
     assert list(site.link_errors(tmp_path)) == [
         "a.html: b.html#z has no such anchor",
         "a.html: c.html is not there",
-        "a.html: https://localhost/ is no address",
+        "a.html: https://localhost/ is not an address",
         "a.html: ftp://example.org has the scheme ftp",
     ]
     assert list(site.outside_resources(tmp_path)) == [
