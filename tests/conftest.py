@@ -8,6 +8,14 @@ No deadline on single examples: an example's time says nothing on a shared machi
 from __future__ import annotations
 
 import os
+
+# As many processes as cores run tests, so no library gets threads of its own: two pools would wait for each other.
+# Read when NumPy, torch and JAX are imported. JAX's programs are tiny here, and most of their time is LLVM's.
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+
+# ruff: noqa: E402
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path

@@ -19,7 +19,7 @@ def catalogue() -> tuple[ItemIndex, list[ItemFilter | None]]:
     """Items of one to three codes, an end token, and a filter for the second of two requests."""
     rng = np.random.default_rng(4)
     rows = [rng.integers(0, 9, int(rng.integers(1, 4))).tolist() for _ in range(60)]
-    index = ItemIndex.build(rows, vocab_size=9, end_token=9)
+    index = ItemIndex.build(rows, vocab_size=9, end_token=9, small=4)
     return index, [None, ItemFilter.of_rows(index, rng.random(60) < 0.5)]
 
 
@@ -92,16 +92,16 @@ def test_in_jax() -> None:
 
     index, live = catalogue()
     items = JaxItems(index)
-    filters, beams = items.filters(live, 2), items.start(2, 5)
-    for step in range(2):
-        logits = jax.numpy.asarray(rounded(step).float().numpy()).astype(jax.numpy.bfloat16)
+    filters = items.filters(live, 2)
+    beams = index.beam_step(Beams.start(index, 2, 5), rounded(0).float().numpy(), filters=live)
+    for seed in range(1, 6):
+        logits = jax.numpy.asarray(rounded(seed).float().numpy()).astype(jax.numpy.bfloat16)
         wide = logits.astype(jax.numpy.float32)
         want = items.beam_step(beams, wide, filters=filters)
         same_beams(back(want), back(items.beam_step(beams, logits, filters=filters)))
         masked = items.mask_logits(logits, beams.nodes, filters)
         assert masked.dtype == jax.numpy.bfloat16
         np.testing.assert_array_equal(masked.astype(np.float32), items.mask_logits(wide, beams.nodes, filters))
-        beams = want
 
 
 def test_in_generate() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -124,8 +125,8 @@ def searched(index: ItemIndex, filters: Any, logits: np.ndarray[Any, Any], backe
 
         in_jax = JaxItems(index)
         moved, found = in_jax.filters(filters, logits.shape[1]), in_jax.start(*logits.shape[1:3])
-        for level, row in enumerate(logits):
-            found = in_jax.beam_step(found, row, filters=moved, level=level)
+        for row in logits:  # without level and sequences, so that all steps are one program
+            found = in_jax.beam_step(replace(found, sequences=found.sequences[:, :, :0]), row, filters=moved)
         return found
     import torch
 

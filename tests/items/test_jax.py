@@ -12,54 +12,223 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.items.backends import Case, all_nodes, cases, same_beams, searches
+from tests.items.backends import Case, all_nodes, cases, logits_for, same_beams, searches
 from wfsa.errors import ItemError
 from wfsa.items import Beams, ItemFilter, ItemIndex
+from wfsa.items.backends.numpy import NumpyOps
 
 jax = pytest.importorskip("jax", reason="NO JAX: its back end was not run")
 
 from wfsa.items.backends.jax import JaxItems  # noqa: E402
+from wfsa.items.backends.jax_arrays import JaxOps  # noqa: E402
 
-# Each example's programs are compiled anew, a second or two each; without jit, each operation is.
-QUICK = settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# A program takes JAX a second or two. Each index, level, number of beams and length of the sequences has its own, so
+# the default run has few indexes, and many logits for each. The step is the same code in NumPy and torch, where random
+# indexes cost little. What is JAX's own is JaxOps: each of its operations is compared with NumPy's on random arrays.
+RANDOM = settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+# --- operations -------------------------------------------------------------------------------------------------------
+
+
+def draw_operations(rng: np.random.Generator) -> list[tuple[str, tuple[Any, ...]]]:
+    """Return calls of every operation with random values. Shapes are always the same, so each is compiled once."""
+    flags = rng.random((3, 12)) < 0.5
+    numbers = rng.integers(-5, 5, (3, 12))
+    floats = rng.normal(size=(3, 12)).astype(np.float32)
+    at = rng.integers(0, 5, (3, 12))
+    ends = np.cumsum(rng.integers(0, 4, (3, 5)), 1)
+    logits = rng.normal(size=(3, 5, 9)).astype(np.float32)
+    logits[rng.random(logits.shape) < 0.1] = -np.inf
+    broken = logits.copy()
+    broken[0, 1, 2], broken[1, 0, 0] = np.nan, np.inf
+    columns = rng.integers(0, 10, (3, 6))
+    return [
+        ("where", (flags, numbers, 0)), ("where", (flags, 1, 0)), ("where", (flags, -float("inf"), floats)),
+        ("where", (flags, floats, floats[:, ::-1])), ("cast", (numbers, np.int32)), ("cast", (floats, np.float64)),
+        ("is_float", (floats,)), ("is_float", (numbers,)), ("is_integer", (floats,)), ("is_integer", (numbers,)),
+        ("full", ((3, 2), -float("inf"))), ("arange", (7,)),
+        ("gather", (rng.integers(-99, 99, 9).astype(np.int32), rng.integers(-3, 13, (3, 12)))),
+        ("take_along", (rng.integers(0, 99, (3, 5)), at)),
+        ("take_along", (rng.integers(0, 9, (3, 5, 2)), at[:, :, None], 1)),
+        ("argsort", (rng.integers(0, 4, (3, 12)),)),
+        ("count_less", (np.sort(rng.integers(0, 9, 9)), rng.integers(-1, 10, (3, 12)))), ("count_ended", (ends, 12)),
+        ("spread_max", (floats[:, :5], at, floats)),
+        ("spread_sum", (rng.normal(size=(3, 5)), at, rng.normal(size=(3, 12)))),
+        ("flags_at", (columns, 9)), ("pack_bits", (rng.random((2, 3, 32)) < 0.5,)),
+        ("log_sum_exp", (logits,)), ("log_sum_exp", (broken,)),
+    ]  # fmt: skip
+
+
+def test_operations_equal_those_of_numpy() -> None:
+    """JAX's operations against NumPy's, with equal types; sums within rounding. NumPy itself takes any logits."""
+    in_jax, in_numpy = JaxOps(None), NumpyOps()
+    for seed in range(30):
+        for name, arguments in draw_operations(np.random.default_rng(seed)):
+            with jax.enable_x64(True), np.errstate(all="ignore"):
+                moved = [in_jax.upload(one) if isinstance(one, np.ndarray) else one for one in arguments]
+                got, want = getattr(in_jax, name)(*moved), getattr(in_numpy, name)(*arguments)
+            if name == "is_float":
+                assert got == np.issubdtype(arguments[0].dtype, np.floating)
+                continue
+            if not name.startswith("count_"):  # any type of integers
+                assert np.asarray(got).dtype == np.asarray(want).dtype, name
+            close = {"log_sum_exp": 1e-6, "spread_sum": 1e-12}.get(name, 0)
+            if name == "log_sum_exp":  # +inf may come back as NaN
+                got, want = (np.where(np.isfinite(one) | (one == -np.inf), one, np.nan) for one in (got, want))
+            np.testing.assert_allclose(np.asarray(got), want, rtol=close, atol=close, err_msg=name)
+
+
+@pytest.mark.parametrize("width", [1, 4, 12, 20])
+def test_best_of_several_groups(width: int) -> None:
+    """Few scores, so that many are equal; some are missing. What a missing place holds means nothing."""
+    in_jax, in_numpy = JaxOps(None), NumpyOps()
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        scores = rng.integers(-1, 3, (3, 12)).astype(np.float32)
+        scores[rng.random((3, 12)) < 0.3] = -np.inf
+        sizes, ranks = (5, 0, 7), [rng.permutation(40)[:12] for _ in range(3)]
+        rank = np.asarray([[*np.sort(one[:5]), *np.sort(one[5:])] for one in ranks])
+        with jax.enable_x64(True):
+            got = in_jax.best(in_jax.upload(scores), in_jax.upload(rank), sizes, width)
+        want = in_numpy.best(scores, rank, sizes, width)
+        np.testing.assert_array_equal(got[0], want[0])
+        for one, other in zip(got[1:], want[1:], strict=True):
+            np.testing.assert_array_equal(np.asarray(one)[want[0] > -np.inf], other[want[0] > -np.inf])
+
+
+# --- small indexes ----------------------------------------------------------------------------------------------------
+
+
+def small_case(layout: Any, end: int | None, kind: str, **options: Any) -> Case:
+    """Three levels, a hub, an end token before or after the codes (and then items of any length), or none; filters."""
+    rng = np.random.default_rng([end or 0, len(kind)])
+    sizes, n = np.asarray([6, 4, 5]), 70
+    rows = rng.integers(0, sizes, (n, 3))
+    rows[: n // 2, 0] = 0
+    lengths = np.full(n, 3) if end is None else rng.integers(1, 4, n)
+    source: Any = rows if end is None else [row[:length] for row, length in zip(rows.tolist(), lengths, strict=True)]
+    index = ItemIndex.build(
+        source, vocab_size=sizes.tolist(), offsets=[1, 7, 11], end_token=end, logits_size=20, layout=layout, **options
+    )
+    filters: Any = None
+    if "filter" in kind:
+        filters = [ItemFilter.of_rows(index, rng.random(n) < 0.4), None]
+    if "excluding" in kind:
+        filters = index.excluding([rng.permutation(n)[:30], rng.permutation(n)[:9]], filters)
+    return Case(index, filters, 2, 7, 0)
+
+
+SMALL: dict[str, Any] = {
+    "interval": ("interval", None, "", {"small": 2, "head_depth": 0}),
+    "interval, end": ("interval", 0, "filter, excluding", {"small": 8, "head_depth": 1}),
+    "csr": ("csr", None, "excluding", {"head_depth": 2}),
+    "csr, end": ("csr", 16, "filter", {"head_depth": 0}),
+}
+
+
+def small(name: str) -> Case:
+    layout, end, kind, options = SMALL[name]
+    return small_case(layout, end, kind, **options)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_pieces_of_small_indexes(name: str) -> None:
+    check_pieces(small(name))
+
+
+def short(beams: Beams) -> Beams:
+    """Beams without sequences: one program serves all steps of a search, whose sequences would grow."""
+    return replace(beams, sequences=beams.sequences[:, :, :0])
+
+
+# Two normalisations for each index in the default run.
+PLAIN = ("interval", "csr, end")
+STEPS = [
+    pytest.param(name, norm, marks=() if (norm in ("full", "none")) == (name in PLAIN) else pytest.mark.slow)
+    for name in SMALL
+    for norm in ("full", "level", "valid", "none")
+]
+
+
+@pytest.mark.parametrize("name,normalise", STEPS)
+def test_steps_of_small_indexes(name: str, normalise: Any) -> None:
+    """A program for each index and normalisation, for every step of ten searches."""
+    case, index = small(name), small(name).index
+    items = JaxItems(index)
+    filters = items.filters(case.filters, 2)
+    for seed in range(10):
+        exact = seed % 2 == 0
+        beams = short(Beams.start(index, 2, 7))
+        for step in range(index.n_levels + 2):
+            logits = logits_for(replace(case, seed=seed), step, exact)
+            after = index.beam_step(beams, logits, normalise=normalise, filters=case.filters)  # type: ignore[arg-type]
+            got = items.beam_step(beams, logits, normalise=normalise, filters=filters)
+            same_beams(after, got, 0.0 if exact and normalise == "none" else 2e-6)
+            beams = short(after)
+
+
+@pytest.mark.parametrize("name,normalise", [("interval, end", "level"), ("csr", "valid")])
+def test_a_known_level(name: str, normalise: Any) -> None:
+    case, index = small(name), small(name).index
+    items = JaxItems(index)
+    filters = items.filters(case.filters, 2)
+    beams = short(Beams.start(index, 2, 7))
+    for level in range(index.n_levels):
+        for seed in range(5):
+            logits = logits_for(replace(case, seed=seed), level, exact=False)
+            after = index.beam_step(beams, logits, normalise=normalise, filters=case.filters)  # type: ignore[arg-type]
+            got = items.beam_step(beams, logits, normalise=normalise, filters=filters, level=level)
+            same_beams(after, got, 2e-6)
+        beams = short(after)
+
+
+# --- random indexes, at night -----------------------------------------------------------------------------------------
 
 
 def eagerly(jit: bool) -> Any:
     return nullcontext() if jit else jax.disable_jit()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jit", [True, False])
 @given(case=cases())
-@QUICK
+@RANDOM
 def test_pieces(jit: bool, case: Case) -> None:
+    with eagerly(jit):
+        check_pieces(case)
+
+
+def check_pieces(case: Case) -> None:
+    """Masks, children and advances of every node against the compiled ones."""
     index, items = case.index, JaxItems(case.index)
     nodes = all_nodes(index)
     n = len(nodes)
     per_node = None if case.filters is None else [case.filters[at % len(case.filters)] for at in range(n)]
     filters = items.filters(per_node, n)
-    with eagerly(jit):
-        np.testing.assert_array_equal(items.allowed(nodes, filters), index.allowed(nodes, per_node))
+    np.testing.assert_array_equal(items.allowed(nodes, filters), index.allowed(nodes, per_node))
 
-        logits = np.random.default_rng(case.seed).normal(size=(n, index.logits_size)).astype(np.float32)
-        masked = items.mask_logits(logits, nodes, filters)
-        np.testing.assert_array_equal(masked, index.mask_logits(logits, nodes, per_node))
+    logits = np.random.default_rng(case.seed).normal(size=(n, index.logits_size)).astype(np.float32)
+    masked = items.mask_logits(logits, nodes, filters)
+    np.testing.assert_array_equal(masked, index.mask_logits(logits, nodes, per_node))
 
-        tokens, children = (np.asarray(x) for x in items.children(nodes, filters))
-        indptr, want_tokens, want_children = index.children(nodes, per_node)
-        keep = tokens >= 0
-        np.testing.assert_array_equal(keep.sum(1), np.diff(indptr))
-        np.testing.assert_array_equal(tokens[keep], want_tokens)
-        np.testing.assert_array_equal(children[keep], want_children)
+    tokens, children = (np.asarray(x) for x in items.children(nodes, filters))
+    indptr, want_tokens, want_children = index.children(nodes, per_node)
+    keep = tokens >= 0
+    np.testing.assert_array_equal(keep.sum(1), np.diff(indptr))
+    np.testing.assert_array_equal(tokens[keep], want_tokens)
+    np.testing.assert_array_equal(children[keep], want_children)
 
-        every = np.arange(-1, index.logits_size + 1, dtype=np.int64)
-        grid, choice = np.repeat(nodes[:, None], len(every), 1), np.repeat(every[None], n, 0)
-        got = items.advance(grid, choice, filters)
-        np.testing.assert_array_equal(got, index.advance(grid, choice, per_node))
+    every = np.arange(-1, index.logits_size + 1, dtype=np.int64)
+    grid, choice = np.repeat(nodes[:, None], len(every), 1), np.repeat(every[None], n, 0)
+    got = items.advance(grid, choice, filters)
+    np.testing.assert_array_equal(got, index.advance(grid, choice, per_node))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jit", [True, False])
 @given(case=cases(), normalise=st.sampled_from(["full", "level", "valid", "none"]), know_level=st.booleans())
-@QUICK
+@RANDOM
 def test_steps(jit: bool, case: Case, normalise: Any, know_level: bool) -> None:
     items = JaxItems(case.index)
     filters = items.filters(case.filters, case.n_requests)
@@ -72,6 +241,29 @@ def test_steps(jit: bool, case: Case, normalise: Any, know_level: bool) -> None:
             same_beams(after, got, close)
 
 
+# --- larger ones, and programs of one's own --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", ["interval", "csr"])
+def test_a_step_of_a_medium_index(layout: Any) -> None:
+    """30,000 items, beams at hubs, lists and small nodes of all levels: a program each for two normalisations."""
+    rng = np.random.default_rng(7)
+    rows = (rng.zipf(1.3, (30_000, 4)) - 1).clip(max=299)
+    index = ItemIndex.build(rows, vocab_size=300, layout=layout, head_depth=1)
+    live = [None, ItemFilter.of_rows(index, rng.random(30_000) < 0.05)]
+    items = JaxItems(index)
+    filters = items.filters(live, 2)
+    for normalise in ("full", "none") if layout == "csr" else ("level", "valid"):
+        beams = short(Beams.start(index, 2, 40))
+        for _ in range(4):
+            logits = rng.normal(size=(2, 40, 300)).astype(np.float32)
+            after = index.beam_step(beams, logits, normalise=normalise, filters=live)  # type: ignore[arg-type]
+            got = items.beam_step(beams, logits, normalise=normalise, filters=filters)
+            same_beams(after, got, 0.0 if normalise == "none" else 8e-6)
+            beams = short(after)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", ["interval", "csr"])
 @pytest.mark.parametrize("skewed", [False, True])
 def test_medium(layout: Any, skewed: bool) -> None:
@@ -110,7 +302,7 @@ def test_bad_logits_cost_the_beam_only() -> None:
     items = JaxItems(index)
     logits = np.zeros((1, 3, 3), np.float32)
     for normalise in ("full", "level", "valid", "none"):
-        beams = items.beam_step(items.start(1, 3), logits, normalise=normalise, level=0)
+        beams = index.beam_step(Beams.start(index, 1, 3), logits, normalise=normalise)  # type: ignore[arg-type]
         for bad in (float("nan"), float("inf")):
             broken = logits.copy()
             broken[0, 1, 0] = bad
@@ -133,7 +325,7 @@ def test_the_same_node_twice() -> None:
 def test_in_programs_of_ones_own() -> None:
     """Traced once a level inside ``jit``; a whole search as one ``scan``; JAX without 64 bits, nodes with them."""
     rng = np.random.default_rng(3)
-    index = ItemIndex.build(rng.integers(0, 16, (2_000, 4)), vocab_size=16, head_depth=1)
+    index = ItemIndex.build(rng.integers(0, 16, (2_000, 3)), vocab_size=16, head_depth=1)
     other = ItemFilter.of_rows(index, rng.random(2_000) < 0.3)
     items, traced = JaxItems(index), []
 
@@ -153,9 +345,9 @@ def test_in_programs_of_ones_own() -> None:
     assert not jax.config.jax_enable_x64
     for live in ([other, None], [None, other]):
         filters = items.filters(live, 2)
-        logits = rng.normal(size=(4, 2, 5, 16)).astype(np.float32)
+        logits = rng.normal(size=(3, 2, 5, 16)).astype(np.float32)
         wanted, beams = Beams.start(index, 2, 5), items.start(2, 5)
-        for level in range(4):
+        for level in range(3):
             wanted = index.beam_step(wanted, logits[level], filters=live)
             beams = step(items, beams, logits[level], filters, level=level)
             same_beams(wanted, beams, 2e-6)
@@ -164,7 +356,7 @@ def test_in_programs_of_ones_own() -> None:
         assert last.nodes.dtype == np.int64
         np.testing.assert_array_equal(parents[-1], wanted.parents)
         np.testing.assert_array_equal(tokens[-1], wanted.tokens)
-    assert traced == [0, 1, 2, 3]
+    assert traced == [0, 1, 2]
 
 
 def test_programs_hold_no_arrays() -> None:

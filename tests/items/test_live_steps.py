@@ -114,6 +114,7 @@ def test_torch_equals_the_host(kind: str, data: st.DataObject, made: tuple[Catal
     on_device_equals_the_host(data, made, logits_kind, kind)
 
 
+@pytest.mark.slow
 @given(st.data(), changed(), st.sampled_from(["ties", "holes"]))
 @settings(max_examples=3, suppress_health_check=[HealthCheck.too_slow])
 def test_jax_equals_the_host(data: st.DataObject, made: tuple[Catalogue, Any], logits_kind: str) -> None:
@@ -165,13 +166,13 @@ def test_a_catalogue_in_a_jitted_search() -> None:
     from wfsa.items.backends.jax import JaxItems
 
     rng = np.random.default_rng(3)
-    catalogue = Catalogue(ItemIndex.build(rng.integers(0, 8, (200, 3)), vocab_size=8))
+    catalogue = Catalogue(ItemIndex.build(rng.integers(0, 8, (200, 3)), vocab_size=8, small=3))
     catalogue.change(rng.integers(0, 8, (20, 3)), np.arange(1000, 1020), np.arange(50))
     items = catalogue.items
     seen = items.excluding([[1000, 60], None])
 
     @jax.jit
-    def search(there: Any, logits: Any, filters: Any) -> Any:
+    def search(there: JaxItems, logits: Any, filters: Any) -> Any:
         def body(beams: Beams, logits: Any) -> Any:
             after = there.beam_step(beams, logits, filters=filters)
             return replace(after, sequences=beams.sequences), after.tokens
@@ -181,11 +182,32 @@ def test_a_catalogue_in_a_jitted_search() -> None:
     there, beams = JaxItems(items), items.start(2, 5)
     logits = rng.normal(size=(3, 2, 5, 8)).astype(np.float32)
     last, tokens = search(there, logits, there.filters(seen, 2))
-    for row in logits:
+    for row in logits[:1]:
         beams = items.beam_step(beams, row, filters=seen)
+    inside = beams.nodes
+    for row in logits[1:]:
+        beams = items.beam_step(beams, row, filters=seen)
+    for nodes in (inside, beams.nodes):  # the other steps: two levels of nodes, in both parts, in one or in none
+        same_pieces(there, items, nodes, there.filters(seen, 2), seen)
     np.testing.assert_array_equal(last.nodes, beams.nodes)
     np.testing.assert_array_equal(tokens[-1], beams.tokens)
     np.testing.assert_allclose(last.scores, beams.scores, rtol=1e-5)
+
+
+def same_pieces(there: Any, items: LiveItems, nodes: Any, moved: Any, filters: LiveFilters) -> None:
+    """Masks, children and every advance of nodes [B, M] on a device against the host's."""
+    size = items.levels.logits_size
+    same(np.asarray(there.allowed(nodes, moved)), items.allowed(nodes, filters))
+    logits = np.random.default_rng(0).normal(size=(*nodes.shape[:2], size)).astype(np.float32)
+    same(np.asarray(there.mask_logits(logits, nodes, moved)), items.mask_logits(logits, nodes, filters))
+    indptr, want_tokens, want_nodes = items.children(nodes, filters)
+    tokens, children = map(np.asarray, there.children(nodes, moved))
+    np.testing.assert_array_equal((tokens >= 0).sum(-1).reshape(-1), np.diff(indptr))
+    same(tokens[tokens >= 0], want_tokens)
+    same(children[tokens >= 0], want_nodes)
+    for token in range(-1, size + 1):
+        each = np.full(nodes.shape[:2], token)
+        same(np.asarray(there.advance(nodes, each, moved)), items.advance(nodes, each, filters))
 
 
 def test_filters_of_another_state_are_refused() -> None:
