@@ -102,7 +102,7 @@ def test_one_shard_and_ragged_rows(two_workers: Any, tmp_path: Path) -> None:
         check_same(ItemIndex.load(tmp_path / "out"), ItemIndex.build(tmp_path, None, **given))
 
 
-@pytest.mark.parametrize("kind", ["int", "str"])
+@pytest.mark.parametrize("kind", ["int", pytest.param("str", marks=pytest.mark.slow)])
 def test_skewed_codes_names_and_a_group_larger_than_memory(two_workers: Any, tmp_path: Path, kind: str) -> None:
     """Zipf's codes, many rows equal, in files of one group each, which several tasks read."""
     rows, ids = zipf(30_000, kind)
@@ -147,7 +147,10 @@ def test_errors_come_as_they_were(two_workers: Any, tmp_path: Path) -> None:
         ItemIndex.build_distributed(day, tmp_path / "out", concurrency=0, **OPTIONS)
 
 
-@pytest.mark.parametrize("step", ["scan", "sample", "_read", "pack_range"])
+# Each death of a worker costs seconds, and all steps are started in one way.
+@pytest.mark.parametrize(
+    "step", [*(pytest.param(step, marks=pytest.mark.slow) for step in ("scan", "sample", "_read")), "pack_range"]
+)
 def test_a_worker_that_dies_changes_nothing(
     two_workers: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
@@ -231,6 +234,7 @@ def test_no_cluster(tmp_path: Path) -> None:
     assert done.returncode == 2 and "there is no Ray cluster at '127.0.0.1:1'" in done.stderr, done.stderr
 
 
+@pytest.mark.slow
 def test_a_cluster_of_two_nodes_loses_one(tmp_path: Path) -> None:
     """``ray start``, twice: two nodes with an object store each, found by address from a process of its own.
 

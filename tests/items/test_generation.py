@@ -49,13 +49,15 @@ def ragged() -> tuple[ItemIndex, list[tuple[int, ...]]]:
 
 
 def exhaustive(model: Any, prompt: list[int], items: set[tuple[int, ...]]) -> list[tuple[float, tuple[int, ...]]]:
-    """Every item's log-probability after the prompt, best first; one forward pass each."""
+    """Every item's log-probability after the prompt, best first; one forward pass for the items of each length."""
     found = []
-    for item in items:
+    for length in {len(item) for item in items}:
+        some = [item for item in items if len(item) == length]
         with torch.no_grad():
-            logits = model(torch.tensor([[*prompt, *item]])).logits[0]
-        steps = torch.log_softmax(logits, -1)[len(prompt) - 1 : -1]
-        found.append((float(sum(steps[at, token] for at, token in enumerate(item))), item))
+            logits = model(torch.tensor([[*prompt, *item] for item in some])).logits
+        steps = torch.log_softmax(logits, -1)[:, len(prompt) - 1 : -1]
+        totals = steps.gather(2, torch.tensor(some)[:, :, None]).sum((1, 2))
+        found += zip(totals.tolist(), some, strict=True)
     return sorted(found, reverse=True)
 
 

@@ -50,15 +50,17 @@ def schemas(shared_data: Path) -> Iterator[tuple[Any, list[bytes]]]:
             yield row["schema"], [json.dumps(one, ensure_ascii=False).encode() for one in valid[:2]]
 
 
-def check(grammar: Grammar, vocab: wfsa.Vocab, texts: list[bytes], n_random: int = 30, every: int = 0) -> int:
+def check(
+    grammar: Grammar, vocab: wfsa.Vocab, texts: list[bytes], n_random: int = 30, every: int = 0, literal: Any = None
+) -> int:
     """Along texts, and where a writer that chooses at random comes to; how many texts came to their end.
 
     By the engine behind every token, and by the definition, which tries all tokens, behind some: `every` so many, or
-    none.
+    none. ``literal`` is the published construction where it was already made.
     """
     n_ended = 0
     oracle = oracle_of(grammar, {}) if every else None
-    literal, engine = reference.compile(grammar, vocab), wfsa.compile(grammar, vocab)
+    literal, engine = literal or reference.compile(grammar, vocab), wfsa.compile(grammar, vocab)
     choose = random.Random(3)
     walks: list[Iterator[int] | None] = [*(tokens_of(text, vocab, choose) for text in texts), None, None]
     for walk in walks:
@@ -103,7 +105,11 @@ name ::= [a-z_]+
 EXPRESSION = b"NOT (t.age+1 >= 20 OR name LIKE 'a%') AND f(x, 2*y) IN (1, 'b') AND z BETWEEN 1 AND 2"
 
 
-@pytest.mark.parametrize("size", [300, 2000])
+def at_night(size: int) -> Any:
+    return pytest.param(size, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("size", [300, at_night(2000)])
 @pytest.mark.parametrize("name", GBNF)
 def test_gbnf(name: str, size: int, shared_data: Path, vocab_npz: Callable[[str], VocabFile]) -> None:
     grammar = read_gbnf((shared_data / "grammars/gbnf" / f"{name}.gbnf").read_text())
@@ -111,7 +117,7 @@ def test_gbnf(name: str, size: int, shared_data: Path, vocab_npz: Callable[[str]
     assert check(grammar, part(vocab_npz("gpt2"), size), texts, every=7 if size == 300 else 0) == len(texts)
 
 
-@pytest.mark.parametrize("size", [300, 5000])
+@pytest.mark.parametrize("size", [300, at_night(5000)])
 def test_expressions_of_sql(size: int, vocab_npz: Callable[[str], VocabFile]) -> None:
     every = 7 if size == 300 else 0
     assert check(read_gbnf(SQL), part(vocab_npz("gpt2"), size), [EXPRESSION], every=every) == 1
@@ -127,8 +133,10 @@ LARK = {
 @pytest.mark.parametrize(
     "name,size",
     [
-        *((name, size) for name in LARK for size in (300, 2000)), ("calc", 5000), ("json", 5000),
-        pytest.param("sql", 5000, marks=pytest.mark.slow),
+        *(("calc", 300), ("json", 2000)),
+        *(pytest.param("sql", size, marks=pytest.mark.slow) for size in (300, 2000, 5000)),  # ten seconds and more
+        *(pytest.param("calc", size, marks=pytest.mark.slow) for size in (2000, 5000)),
+        *(pytest.param("json", size, marks=pytest.mark.slow) for size in (300, 5000)),
     ],
 )  # fmt: skip
 def test_lark(name: str, size: int, shared_data: Path, vocab_npz: Callable[[str], VocabFile]) -> None:
@@ -145,20 +153,21 @@ def test_json_over_all_of_gpt2(vocab_npz: Callable[[str], VocabFile]) -> None:
     assert check(grammar, part(file, len(file.tokens)), [document]) == 1
 
 
-def test_schemas(shared_data: Path, vocab_npz: Callable[[str], VocabFile]) -> None:
-    """100 of the corpus whose documents are rules alone, along their documents."""
-    vocab, n_checked, n_ended = part(vocab_npz("gpt2"), 1000), 0, 0
+@pytest.mark.parametrize("number,size", [(30, 500), pytest.param(100, 1000, marks=pytest.mark.slow)])
+def test_schemas(number: int, size: int, shared_data: Path, vocab_npz: Callable[[str], VocabFile]) -> None:
+    """Some of the corpus whose documents are rules alone, along their documents."""
+    vocab, n_checked, n_ended = part(vocab_npz("gpt2"), size), 0, 0
     for schema, documents in schemas(shared_data):
         try:
             grammar = read_json_schema(schema, SchemaOptions(max_whitespace=None)).grammar
             if len(grammar.rules) > 400:
                 continue
-            reference.compile(grammar, vocab)
+            literal = reference.compile(grammar, vocab)
         except (GrammarError, wfsa.SchemaError):
             continue
-        n_ended += check(grammar, vocab, documents, n_random=8)
+        n_ended += check(grammar, vocab, documents, n_random=8, literal=literal)
         n_checked += 1
-        if n_checked == 100:
+        if n_checked == number:
             break
-    assert n_checked == 100
-    assert n_ended >= 100
+    assert n_checked == number
+    assert n_ended >= number
