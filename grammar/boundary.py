@@ -64,8 +64,7 @@ def _text(error: Exception) -> str:
 
 
 def _schema_location(error: Exception) -> str:
-    """Return the innermost variable `path` of the front end, which contains the location that was being read, or
-    "$"."""
+    """Return the innermost variable `path` of the front end, which contains the location being read, or "$"."""
     location = "$"
     for frame, _ in traceback.walk_tb(error.__traceback__):
         path = frame.f_locals.get("path")

@@ -158,8 +158,7 @@ class _Emitter:
         return x if i == 0 else (self.helper(("power", i, x), lambda _: [self.power(x, i - 1) * BASE]),)
 
     def up_to(self, x: Rhs, n: int) -> Rhs:
-        """Return `x` repeated 0 to n times: fewer than all full blocks and any rest, or all full blocks and a
-        smaller rest."""
+        """Return `x` repeated 0 to n times: some full blocks and any rest, or all full blocks and a smaller rest."""
         if n == 0 or not x:
             return ()
         i = 0

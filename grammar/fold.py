@@ -304,8 +304,7 @@ def _tail_loop(name: str, e: Expr) -> Expr:
 
 
 def _split(name: str, e: Expr, right: bool) -> tuple[list[Expr], list[Expr]] | None:
-    """Return (bs, cs) with ``e = bs A | cs`` (mirrored if not `right`) and no A in them; None if no such split
-    exists."""
+    """Return (bs, cs) with ``e = bs A | cs`` (mirrored if not `right`) and no A in them; None without such a split."""
     if name not in references(e):
         return [], [e]
     match e:

@@ -53,7 +53,8 @@ def without(words: frozenset[bytes]) -> Regular:
 def _table(words: Iterable[bytes], ending: frozenset[bytes]) -> Table:
     """Return the texts that end with the first occurrence of one of `words`, which is in `ending`.
 
-    If `ending` is empty: the texts in which none of `words` occurs."""
+    If `ending` is empty: the texts in which none of `words` occurs.
+    """
     children: list[dict[int, int]] = [{}]
     ends: list[set[bytes]] = [set()]
     for word in sorted(words):
@@ -86,8 +87,7 @@ def _table(words: Iterable[bytes], ending: frozenset[bytes]) -> Table:
 
 
 def _ranges(targets: dict[int, int], barred: set[int]) -> tuple[tuple[int, int, int], ...]:
-    """Return the edges of a state: the bytes that continue a string, and the ranges between them, which lead to
-    state 0."""
+    """Return the edges of a state: the bytes that continue a string, and the ranges between, which lead to state 0."""
     out: list[tuple[int, int, int]] = []
     at = 0
     for byte in sorted(targets):

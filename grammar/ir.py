@@ -16,11 +16,10 @@ normalisation removes such rules.  ``policy`` is
 
 Under "longest", `Match` says where a terminal ends:
 
-       "longest"   where no terminal that the parser could take matches longer
-        "shortest"  as soon as it matches; the other terminals that the parser could take there are dropped.  No
-        word of it
-                    may begin another one (:mod:`wfsa.grammar.regex.shortest`)
-        "any"       wherever it matches, as under "cfg"; it competes with no other terminal
+    "longest"   where no terminal that the parser could take matches longer
+    "shortest"  as soon as it matches; the other terminals that the parser could take there are dropped.  No word of it
+                may begin another one (:mod:`wfsa.grammar.regex.shortest`)
+    "any"       wherever it matches, as under "cfg"; it competes with no other terminal
 
 A counted terminal (``units``, only under "cfg") has those words of its pattern whose number of units is in a range.
 The pattern is ``Cat((a, Repeat(Unit(b), 0, None), c))``, where b and c begin with different bytes, and no word of b
@@ -255,8 +254,7 @@ class GrammarBuilder:
         self, pattern: Regular | Tokens, name: str = "", priority: int = 0, origin: str = "", match: Match = "longest",
         units: Units | None = None, apart: int = 0,
     ) -> int:  # fmt: skip
-        """Return the symbol of a terminal with this pattern, made on first use; different values of `apart`
-        keep it separate."""
+        """Return the symbol of a terminal with this pattern, made on first use; `apart` separates equal terminals."""
         identity_key = (id(pattern), priority, match, units, apart)
         symbol = self._by_identity.get(identity_key)
         if symbol is not None and self.terminals[symbol].pattern is pattern:

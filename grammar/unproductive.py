@@ -1,5 +1,4 @@
-"""Finds the parts of a grammar that derive nothing, and the reason: terminals that match no text, or endless
-recursion."""
+"""Finds the parts of a grammar that derive nothing, and the reason: terminals without texts, or endless recursion."""
 
 from __future__ import annotations
 

@@ -44,8 +44,7 @@ def parted(children: Children, classes: list[KeyClass], listed: Iterable[str], p
 
 
 def _atoms(children: Children, classes: list[KeyClass]) -> list[Atom]:
-    """Return the sets that separate names, each as (its mark for `holds`, texts certainly in it, texts possibly in
-    it)."""
+    """Return the sets that separate names, each as (mark for `holds`, texts certainly in it, texts possibly in it)."""
     own = ([] if k.pattern is None else [k.pattern] for k in classes)
     patterns = dict.fromkeys(p for k, one in zip(classes, own, strict=True) for p in (*sorted(k.patterns), *one))
     schemas = {id(k.key): k.key for k in classes if k.key is not None}
@@ -84,8 +83,7 @@ def _parts(atoms: list[Atom], path: str) -> list[tuple[tuple[int, ...], tuple[in
 def _texts_of(
     atoms: list[Atom], inside: tuple[int, ...], outside: tuple[int, ...], taken: list[Regular]
 ) -> Regular:
-    """Return the texts that are certainly in all atoms of `inside`, not possibly in those of `outside`, and not in
-    `taken`."""
+    """Return the texts certainly in all atoms of `inside`, not possibly in those of `outside`, nor in `taken`."""
     tree = both(*(atoms[k][1] for k in inside)) if inside else ANY_TEXT
     return minus(tree, alt(*(atoms[k][2] for k in outside), *taken)) if outside or taken else tree
 

@@ -140,8 +140,7 @@ ANY_NUMBERS = Numbers()
 
 
 def _number(f: Fraction) -> int | Decimal:
-    """Return a fraction whose denominator has only the factors two and five, as a number of JSON with all its
-    digits."""
+    """Return a fraction whose denominator has only the factors 2 and 5 as a number of JSON, with all digits."""
     if f.denominator == 1:
         return f.numerator
     with localcontext() as context:

@@ -58,8 +58,7 @@ class Objects(NamedTuple):
         )  # fmt: skip
 
     def _properties_with(self, other: Objects, children: Children) -> Mapping[str, Handle]:
-        """Return the named members of both.  A name of one side that the other side does not restrict is not
-        examined."""
+        """Return the named members of both.  Names that the other side does not restrict are not examined."""
         out = dict(self.properties)
         theirs = other.properties
         for name in theirs if asks_nothing(other.additional) else self.properties:
@@ -121,8 +120,7 @@ class Objects(NamedTuple):
         )
 
     def all_of_member(self, name: str, children: Children, by_schemas: bool = False) -> Handle:
-        """Return all conditions on a member: of its name, the patterns that match it and, if `by_schemas`,
-        schemas of names."""
+        """Return all conditions on a member: by name, by patterns and, if `by_schemas`, by schemas of names."""
         out = self.member(name)
         for keys, child in self.universals:
             if (by_schemas or keys.key is None) and children.in_class(name, keys, wide=True):

@@ -23,8 +23,7 @@ N_CHARACTERS = 0x110000 - 0x800  # code points except surrogates, which do not o
 
 
 class Strings(NamedTuple):
-    """The strings that match all `patterns`, have all `formats`, and match no `not_patterns` and have no
-    `not_formats`."""
+    """The strings with all of `patterns` and `formats`, and with none of `not_patterns` and `not_formats`."""
 
     min_length: int = 0
     max_length: int | None = None
