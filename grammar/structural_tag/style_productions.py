@@ -20,7 +20,7 @@ from ..expressions import Choice, Expr, Seq
 from ..ir import Marks, Tokens
 from ..json_schema.domains.arrays import Distinct
 from ..json_schema.read.keywords import shown
-from ..json_schema.write.productions import MAX_STATES, Asked, Extra, Member, Options, Productions
+from ..json_schema.write.productions import MAX_STATES, Extra, Member, MemberConditions, Options, Productions
 from ..regular import (
     EPSILON,
     ByteSet,
@@ -169,11 +169,12 @@ class StyleProductions(Productions):
         return super().object(members, extra, origin, lhs, ordered)
 
     def object_that_counts(
-        self, members: tuple[Options, ...], extras: tuple[Extra, ...], asked: Asked, origin: str, lhs: int | None = None
-    ) -> int:
-        if asked.ordered:
+        self, members: tuple[Options, ...], extras: tuple[Extra, ...], conditions: MemberConditions, origin: str,
+        lhs: int | None = None,
+    ) -> int:  # fmt: skip
+        if conditions.ordered:
             members = self._all_ended(members, origin)
-        return super().object_that_counts(members, extras, asked, origin, lhs)
+        return super().object_that_counts(members, extras, conditions, origin, lhs)
 
     def _all_ended(self, members: tuple[Options, ...], origin: str) -> tuple[Options, ...]:
         return tuple(
@@ -182,12 +183,13 @@ class StyleProductions(Productions):
         )
 
     def listed_object(
-        self, members: tuple[Options, ...], extras: tuple[Extra, ...], asked: Asked, origin: str, lhs: int | None = None
-    ) -> int:
-        low, high, wanted, ordered = asked
+        self, members: tuple[Options, ...], extras: tuple[Extra, ...], conditions: MemberConditions, origin: str,
+        lhs: int | None = None,
+    ) -> int:  # fmt: skip
+        low, high, wanted, ordered = conditions
         if ordered:
             raise LimitError(f"an object in this style needs more than {MAX_STATES} states at {origin}")
-        key = ("listed", members, extras, asked)
+        key = ("listed", members, extras, conditions)
         whole, known = self._begin(key, "object", origin, lhs)
         if known:
             return whole

@@ -95,7 +95,7 @@ REFUSED = [
     ({"items": {"type": "integer", "minimum": 100}}, "[12", ",", "/items/minimum: at least 100"),
     ({"prefixItems": [{"const": 1}, {"const": 2}]}, "[1, ", "3", "/prefixItems/1/const: only 2"),
     ({"patternProperties": {"^x": {"type": "null"}}}, '{"xy": ', "1", "/patternProperties/^x/type: null"),
-    ({"contains": {"type": "string"}, "type": "array"}, "[1", "]", "/contains: at least 1 of the items must fit"),
+    ({"contains": {"type": "string"}, "type": "array"}, "[1", "]", "/contains: at least 1 of the items must match"),
     ({"type": "object", "maxProperties": 1}, '{"a":1', ",", "/maxProperties: at most 1 property"),
     ({"type": "object", "propertyNames": {"maxLength": 2}}, '{"aa', "a", "/propertyNames: no name begins with"),
     ({"allOf": [{"properties": {"a": True}}], "unevaluatedProperties": False}, '{"', "b",

@@ -79,7 +79,7 @@ MIN_WORDS = Keyword(
 )  # fmt: skip
 EACH_ITEM = Keyword(
     "eachItem", (2019, 2020), speaks_of="array", holds=Holds.ONE, applies=Applies.CHILDREN, reader=each_item,
-    phrase=words.rest_text("no items", "what each item has to fit"),
+    phrase=words.rest_text("no items", "the items must match it"),
 )  # fmt: skip
 
 
@@ -117,7 +117,7 @@ class TestMadeUpKeywords:
         assert [(e.pointer, e.keyword, e.status) for e in report if e.keyword] == [("", "eachItem", "annotation")]
 
     def test_misspelt(self) -> None:
-        with pytest.warns(wfsa.SchemaWarning, match="'minWord' at .* 'minWords' meant"):
+        with pytest.warns(wfsa.SchemaWarning, match="'minWord' at .* probably 'minWords'"):
             self.compiled({"minWord": 2})
 
     def test_subschemas_are_walked(self) -> None:

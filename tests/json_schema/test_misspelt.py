@@ -30,7 +30,7 @@ def warned(schema: Any, compiler: Any = wfsa.compile_json_schema) -> list[str]:
 
 def test_a_slip_is_told_with_its_place() -> None:
     (message,) = warned({"properties": {"a": {"propertes": {}, "type": "object"}}})
-    assert "'propertes' at $.properties.a (is 'properties' meant?)" in message
+    assert "'propertes' at $.properties.a (probably 'properties')" in message
 
 
 @pytest.mark.parametrize(

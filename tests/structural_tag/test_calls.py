@@ -329,7 +329,7 @@ def test_tools_by_name(form: str | None) -> None:
     [
         (book, r"must be a list of tools that is not empty, not .*: give a list of it; at \$"),
         ({"a": {"type": "function", "name": "b"}}, r"list of such tools, or the schema of its arguments at \$\.a"),
-        ({"a b": seat}, r"(?s)pydantic makes no schema of .* at \$\[0\]"),
+        ({"a b": seat}, r"(?s)pydantic cannot make a schema of .* at \$\[0\]"),
         ([3], r"a tool must be an object, a Python type or function, not 3; at \$\[0\]"),
         ({}, "type is None"),
     ],

@@ -1,1 +1,1 @@
-"""How many values a schema has, and which: for items that must differ, and items that are counted."""
+"""Counts and lists the values of schemas: for items that must differ, and items that are counted."""

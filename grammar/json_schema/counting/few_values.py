@@ -1,8 +1,8 @@
-"""All values that a schema has, where they are few: those listed by ``enum``, and those that its other keywords leave.
+"""Lists all values of a schema, if they are few: those that ``enum`` lists, and those that other keywords leave.
 
-Told for every type: whole numbers and multiples in a range, strings of a finite language, arrays and objects of such
-values.  The domains make candidates from their own bounds, and `Alternatives.accepts` decides on each of them; where
-the candidates become many, or nothing bounds them, the answer is "not few".
+This works for every type: whole numbers and multiples in a range, strings of a finite language, arrays and objects of
+such values.  The domains make candidates from their own bounds, and `Alternatives.accepts` decides on each.  If there
+are too many candidates, or they are unbounded, the values are not few.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from ..domains.types import BOOLEAN, NULL
 from ..read.alternatives import Alternatives
 from ..spelling.finite import json_key
 
-Values = dict[Any, Any]  # by what makes them equal (finite.json_key)
-CANDIDATES = 64  # values and words that are looked at for one shape
-DEPTH = 3  # arrays and objects in each other
-MAX_FEW = 32  # values of the items of an array that are listed to see whether there are enough of them
+Values = dict[Any, Any]  # value by key (finite.json_key), which is equal for equal values
+CANDIDATES = 64  # values and words that are examined for one shape
+DEPTH = 3  # nesting of arrays and objects
+MAX_FEW = 32  # values of items that are listed to decide whether there are enough
 
 
 class FewValues:
-    """Lists the values of handles; `most`: how many are few."""
+    """Lists the values of handles; `most` values are still few."""
 
     __slots__ = ("_most", "_read")
 
@@ -33,55 +33,56 @@ class FewValues:
         self._most = most
 
     def of(self, handle: Handle, depth: int = DEPTH) -> Values | None:
-        """All values, or None if they are not few."""
-        found: Values = {}
+        """Return all values, or None if they are not few."""
+        values: Values = {}
         for shape in self._read.described(handle):
-            some: list[Any]
+            of_shape: list[Any]
             if shape.values is not None:
-                some = [v for v in shape.values if self._read.accepts(v, shape)]
+                of_shape = [v for v in shape.values if self._read.accepts(v, shape)]
             else:
-                some = shape.constants()
+                of_shape = shape.constants()
                 for kind, domain in shape.parts():
-                    also = self.of_domain(shape, kind, domain, depth)
-                    if also is None:
+                    of_domain = self.of_domain(shape, kind, domain, depth)
+                    if of_domain is None:
                         return None
-                    some += also
-            found.update((json_key(v), v) for v in some)
-            if len(found) > self._most:
+                    of_shape += of_domain
+            values.update((json_key(v), v) for v in of_shape)
+            if len(values) > self._most:
                 return None
-        return found
+        return values
 
     def of_domain(
         self, s: Shape, kind: int, domain: Domain, depth: int = DEPTH, most: int = CANDIDATES
     ) -> list[Any] | None:
-        """The values that one type has in a shape, or None if they are not few; some may be equal."""
+        """Return the values of one type in a shape, or None if they are not few; some may be equal."""
 
         def few(child: Handle) -> Collection[Any] | None:
             if isinstance(child, tuple) and isinstance(child[0], bool):
                 return None if child[0] else ()
-            found = self.of(child, depth - 1) if depth else None
-            return None if found is None else found.values()
+            values = self.of(child, depth - 1) if depth else None
+            return None if values is None else values.values()
 
         candidates = None if s.loose else domain.values(s.mask & kind, most, few, self._read)
         return None if candidates is None else [v for v in candidates if self._read.accepts(v, s)]
 
 
 def listed_values(read: Alternatives, arrays: Arrays) -> list[Any] | None:
-    """All values that the items can have, if there is no need to make any: constants, booleans and null."""
-    found: Values = {}
+    """Return all values of the items if they need not be made: constants, booleans and null; else None."""
+    values: Values = {}
     for handle in arrays.places():
         for s in read.of_handle(handle):
             if s.values is None and s.mask & ~(NULL | BOOLEAN):
                 return None
-            some = s.constants() if s.values is None else [v for v in s.values if read.accepts(v, s)]
-            found.update((json_key(v), v) for v in some)
-    return list(found.values())
+            of_shape = s.constants() if s.values is None else [v for v in s.values if read.accepts(v, s)]
+            values.update((json_key(v), v) for v in of_shape)
+    return list(values.values())
 
 
 def longest(read: Alternatives, arrays: Arrays) -> int | None:
-    """How many items an array without equal ones can have, as far as positions with few values tell.
+    """Return an upper bound on the items of an array without equal items, from positions with few values; None without
+    one.
 
-    The first length at which no different values can be given to those positions, by augmenting paths (Kuhn 1955).
+    It is the first length at which those positions cannot have different values, found by augmenting paths (Kuhn 1955).
     """
     few = FewValues(read, MAX_FEW)
     rest = few.of(arrays.rest)
@@ -96,7 +97,7 @@ def longest(read: Alternatives, arrays: Arrays) -> int | None:
 
 
 def _place(position: int, wanted: Sequence[Collection[Any] | None], holder: dict[Any, int], seen: set[Any]) -> bool:
-    """Give a position one of the values it wants, moving other positions to other values where that helps."""
+    """Give a position one of its values, moving other positions to other values where that helps."""
     for value in wanted[position] or ():
         if value not in seen:
             seen.add(value)

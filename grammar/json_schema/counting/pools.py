@@ -1,33 +1,33 @@
-"""Values that an array of different items can lack when it needs them, and how the grammar counts them.
+"""Values that an array of different items can run out of, and how the grammar counts them.
 
 Problem.  In ``{"prefixItems": [{}, {"type": "null"}], "minItems": 2, "uniqueItems": true}`` a null in the first place
-leaves the second one without a value, and no bracket may close the array before.  So values that a later place needs
-have to be saved for it.  And ``{"items": {"type": "integer", "minimum": 0, "maximum": 99}, "minItems": 102,
-"uniqueItems": true}`` has no array.
+leaves the second place without a value, and no bracket can close the array before.  So values that a later place needs
+must be saved for it.  And ``{"items": {"type": "integer", "minimum": 0, "maximum": 99}, "minItems": 102, "uniqueItems":
+true}`` has no array.
 
-The grammar counts items of *pools* (:mod:`..write.counted_items`): which values of a pool have been written changes
-nothing for the others, only how many of them have.  States from which no array can be completed are dropped with the
-rules that derive nothing.  Values of one pool are compared as they are written.
+The grammar counts items of *pools* (:mod:`..write.counted_items`).  For the other values it does not matter which
+values of a pool have been written, only how many.  States from which no array can be completed are dropped with the
+rules that derive nothing.  Values of one pool are compared during decoding.
 
 `ListedPools`.  A place is *scarce* if an array may need an item there, and its values are few enough that the items
-before can take all of them: at index j, at most j values.  A kind of items that ``contains`` counts is scarce wherever
-its values are few.  The values of scarce places and kinds are listed, up to `MAX_SCARCE`, and those that fit the same
-places and are of the same kinds there are one pool (of a few values each is one).  All other values are in none: a
-place that is not scarce has a value left whenever it is reached, and one that is not needed can be left out.
+before can use all of them: at index j, at most j values.  A kind of items that ``contains`` counts is scarce wherever
+its values are few.  The values of scarce places and kinds are listed, up to `MAX_SCARCE`.  Those that fit the same
+places and are of the same kinds are one pool (if they are very few, each is one).  All other values are in no pool: a
+place that is not scarce has a value left whenever it is reached, and a place that is not needed can be left out.
 
-`CountedPools`, where they are more.  The schemas of the places and the kinds that ``contains`` counts part all values:
-two values are in one pool if the same of these schemas admit them.  A pool is *ample* if it has a value left whenever
-an array needs one.  That is certain for a pool of at least
+`CountedPools` are for more values.  The schemas of the places and the kinds that ``contains`` counts partition all
+values: two values are in one pool if the same of these schemas admit them.  A pool is *ample* if it has a value left
+whenever an array needs one.  That is certain for a pool of at least
 
     i + 1        values, for a needed place i
     minItems     values, for the places after the prefix; an array is never longer than maxItems
-    low + start  values, for a kind of which `low` items are needed from the index `start` on: what has been written of
-                 the pool from there on has been counted for the kind, and that is less than `low`
+    low + start  values, for a kind of which `low` items are needed from the index `start` on: all values of the pool
+                 that were written from there on have counted for the kind, and they are fewer than `low`
 
-The items of the other pools are counted, for which their exact size is needed.  A pool that is not ample and whose size
-has a bound, and is not known, is a LimitError: a text could come to where no item is left for it.  A pool without a
-known bound, as objects and most arrays are, counts as ample: nearly all of these have endless values, and refusing them
-would refuse ordinary lists of maps.
+The items of the other pools are counted, which takes the exact size of the pool.  If a pool is not ample and its size
+is bounded but unknown, it is a LimitError: a text could reach a state where no item is left.  A pool without a known
+bound, like that of objects and most arrays, counts as ample.  Nearly all of these have endlessly many values, and
+refusing them would refuse ordinary lists of maps.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ from ..read.alternatives import Alternatives
 from .few_values import FewValues, Values
 from .value_counts import ValueCounts
 
-MAX_SCARCE = 64  # values that are set apart
-MAX_KINDS = 8  # of items that are counted
-MAX_APART = 4  # values that are told apart in the state, so that it is known which of them are left
+MAX_SCARCE = 64  # values that are listed
+MAX_KINDS = 8  # kinds of items that are counted
+MAX_APART = 4  # values that each are a pool, so that the state knows which of them are left
 MAX_CONDITIONS = 8  # different schemas of places and kinds
 MAX_POOLS = 32
 
-Parts = list[tuple[Handle, int]]  # of the items of a place, with the kinds that each counts for (bits)
-Items = Iterator[tuple[int, Handle, int | None]]  # (kinds that an item counts for, it, the number of its pool if any)
+Parts = list[tuple[Handle, int]]  # parts of the items of a place, with the kinds that each counts for (bits)
+Items = Iterator[tuple[int, Handle, int | None]]  # (kinds that an item counts for, item, number of its pool if any)
 
 
 class ListedPools:
-    """The values of one shape's arrays that are set apart."""
+    """The values of one shape's arrays that are in pools."""
 
     __slots__ = ("_few", "_groups", "_read", "_shape", "_values", "sizes")
 
@@ -64,8 +64,8 @@ class ListedPools:
         self._shape = shape
         self._few = FewValues(read, MAX_SCARCE)
         self._values: Values = {}
-        for some in self._scarce():
-            self._values.update(some)
+        for values in self._scarce():
+            self._values.update(values)
         if len(self._values) > MAX_SCARCE:
             self._values = {}
         self._groups: list[list[Any]] = self._grouped()
@@ -77,22 +77,22 @@ class ListedPools:
             handle = s.arrays.item(index)
             if s.arrays.contains:
                 for part, _ in kinds_of(self._read, s, handle, index):
-                    some = self._few.of(part)
-                    if some:
-                        yield some
+                    values = self._few.of(part)
+                    if values:
+                        yield values
             elif index < s.arrays.min_items:
                 last = index if index < len(s.arrays.prefix) else s.arrays.min_items - 1
-                some = self._few.of(handle)
-                if some is not None and len(some) <= last:
-                    yield some
+                values = self._few.of(handle)
+                if values is not None and len(values) <= last:
+                    yield values
 
     def kinds_at(self, index: int, value: Any) -> int | None:
-        """The kinds that a value counts for at an index (bits); None if it does not fit, or that is in doubt."""
+        """Return the kinds (bits) that a value counts for at an index; None if it does not fit, or possibly not."""
         admits = self._read.admits
         if not admits(self._shape.arrays.item(index), value):
             return None
-        there = [(k, kind.handle) for k, kind in enumerate(self._shape.arrays.contains) if index >= kind.start]
-        met, may = (sum(admits(h, value, wide) << k for k, h in there) for wide in (False, True))
+        active = [(k, kind.handle) for k, kind in enumerate(self._shape.arrays.contains) if index >= kind.start]
+        met, may = (sum(admits(h, value, wide) << k for k, h in active) for wide in (False, True))
         return met if met == may else None
 
     def _grouped(self) -> list[list[Any]]:
@@ -106,7 +106,7 @@ class ListedPools:
         return list(groups.values())
 
     def items_at(self, index: int) -> Items:
-        """Yield the items that there can be at an index."""
+        """Yield the items that are possible at an index."""
         for number, group in enumerate(self._groups):
             met = self.kinds_at(index, group[0])
             if met is not None:
@@ -117,20 +117,20 @@ class ListedPools:
                 yield met, rest, None
 
     def others(self, handle: Handle) -> Handle | None:
-        """The values of a part of a place that are not set apart; None if there are none."""
+        """Return the values of a part of a place that are in no pool; None if there are none."""
         if not self._values:
             return handle
-        some = self._few.of(handle)
-        if some is not None and some.keys() <= self._values.keys():
+        values = self._few.of(handle)
+        if values is not None and values.keys() <= self._values.keys():
             return None
-        there = [value for value in self._values.values() if self._read.admits(handle, value)]
-        if not there:
+        admitted = [value for value in self._values.values() if self._read.admits(handle, value)]
+        if not admitted:
             return handle
-        return self._read.conjoin(handle, self._read.negate(({"enum": there}, self._shape.path)))
+        return self._read.conjoin(handle, self._read.negate(({"enum": admitted}, self._shape.path)))
 
 
 class CountedPools:
-    """The pools of one shape's arrays; the items of those that are not ample are counted."""
+    """The pools of one shape's arrays; items of pools that are not ample are counted."""
 
     __slots__ = ("_bits", "_counts", "_numbers", "_parts", "_read", "_shape", "sizes")
 
@@ -143,7 +143,7 @@ class CountedPools:
             self._bits.setdefault(number_of(handle), (1 << len(self._bits), handle))
         if len(self._bits) > MAX_CONDITIONS:
             raise not_known(shape)
-        # Pools by the conditions that they meet, each as a part of one place that takes them.
+        # Pools by the conditions that they meet, each given as a part of one place that takes its values.
         self._parts: dict[int, Handle] = {}
         for place in shape.arrays.places():
             for part, met in read.parted(place, self._bits.values(), 1, MAX_POOLS, shape.path):
@@ -167,13 +167,13 @@ class CountedPools:
         self.sizes.append(size.least)
 
     def _kinds(self, met: int, index: int | None = None) -> int:
-        """The kinds that an item counts for (bits) at an index, or at any index."""
+        """Return the kinds (bits) that an item counts for, at an index or at any index."""
         kinds = enumerate(self._shape.arrays.contains)
-        there = ((k, kind.handle) for k, kind in kinds if index is None or index >= kind.start)
-        return sum(1 << k for k, handle in there if met & self._bits[number_of(handle)][0])
+        active = ((k, kind.handle) for k, kind in kinds if index is None or index >= kind.start)
+        return sum(1 << k for k, handle in active if met & self._bits[number_of(handle)][0])
 
     def items_at(self, index: int) -> Items:
-        """Yield the items that there can be at an index."""
+        """Yield the items that are possible at an index."""
         place = self._bits[number_of(self._shape.arrays.item(index))][0]
         for met, part in self._parts.items():
             if met & place:
@@ -184,13 +184,13 @@ Pools = ListedPools | CountedPools
 
 
 def kinds_of(read: Alternatives, shape: Shape, handle: Handle, index: int) -> Parts:
-    """The items of a place, parted by the kinds that they count for."""
+    """Return the items of a place, split by the kinds that they count for."""
     kinds = ((1 << k, kind.handle) for k, kind in enumerate(shape.arrays.contains) if index >= kind.start)
     return read.parted(handle, kinds, 1, 1 << MAX_KINDS, shape.path)
 
 
 def needed(shape: Shape, index: int, kinds: int) -> int:
-    """How many values are certainly enough for the items at an index that count for `kinds` (bits)."""
+    """Return a number of values that certainly suffices for the items at an index that count for `kinds` (bits)."""
     n = len(shape.arrays.prefix)
     wanted = [kind for kind in shape.arrays.contains if kind.low]
     length = max((shape.arrays.min_items, *(max(kind.start, n) for kind in wanted)))
@@ -203,8 +203,8 @@ def needed(shape: Shape, index: int, kinds: int) -> int:
 
 
 def short_parts(read: Alternatives, shape: Shape, counts: ValueCounts) -> list[Handle]:
-    """The parts of places that have perhaps no value left when an array needs one."""
-    found = []
+    """Return the parts of places that may have no value left when an array needs one."""
+    parts = []
     last = max((len(shape.arrays.prefix), *(kind.start for kind in shape.arrays.contains)))
     for i, place in enumerate(shape.arrays.places()):
         index = i if i < len(shape.arrays.prefix) else last
@@ -212,28 +212,28 @@ def short_parts(read: Alternatives, shape: Shape, counts: ValueCounts) -> list[H
             need = needed(shape, index, kinds)
             if need > 1 and (size := counts.of(part)).least < need and not counts.is_endless(part):
                 if size.most < ENDLESS or counts.at_least([part], need).most == size.least:
-                    found.append(part)
-    return found
+                    parts.append(part)
+    return parts
 
 
 def lacking(read: Alternatives, shape: Shape, counts: ValueCounts) -> str | None:
-    """Why there are too few values for any array of different items, as far as their number tells; else None."""
+    """Return why an array of different items has too few values, as far as their number shows it; else None."""
     all_places = shape.arrays.places()
     low = shape.arrays.min_items
-    if low > 1 and (some := counts.at_least(all_places, low)).most < low:
-        return f"an array needs {low} different items and there are {some.most}"
+    if low > 1 and (count := counts.at_least(all_places, low)).most < low:
+        return f"an array needs {low} different items and there are {count.most}"
     for kind in shape.arrays.contains:
         if kind.low > 1:
-            some = counts.at_least([read.conjoin(place, kind.handle) for place in all_places], kind.low)
-            if some.most < kind.low:
-                return f"contains needs {kind.low} different items and there are {some.most}"
+            count = counts.at_least([read.conjoin(place, kind.handle) for place in all_places], kind.low)
+            if count.most < kind.low:
+                return f"contains needs {kind.low} different items and there are {count.most}"
     return None
 
 
 def not_known(shape: Shape) -> LimitError:
-    """The error where it is not decided whether each array has a value left for the items that it needs."""
+    """Return the error for an array whose needed items possibly have no value left."""
     return LimitError(
-        "uniqueItems: the values of items that an array needs can run short, and they are too many or too varied to be "
-        "counted; lower minItems or minContains, let the items have more values, or take "
+        "uniqueItems: the values of items that an array needs can run out, and they are too many or too varied to be "
+        "counted; lower minItems or minContains, let the items have more values, or use "
         f"SchemaOptions(unique_items='unchecked') at {shape.path}"
     )

@@ -1,20 +1,20 @@
 """Bounds on the number of different values of a schema, for arrays whose items must differ.
 
-    least   that many different values certainly exist
-    most    no more exist; `ENDLESS` where no bound is known
+    least   at least this many different values exist
+    most    at most this many exist; `ENDLESS` if no bound is known
 
 The two are equal where the count is exact: ranges of whole numbers and multiples, ``enum``, booleans, null, strings of
-a regular language, arrays and objects of few values, and unions of these.  Values that can be listed are listed and
-joined as sets; each domain counts the others.  A union of several of one type is bounded by its largest part and by
-their sum.
+a regular language, arrays and objects of few values, and unions of these.  Values that can be listed are united as
+sets; domains count the others.  A union of several sets of one type is bounded by its largest part and by the sum of
+the parts.
 
-Bounds through references that lead back:
+Bounds on recursive schemas:
 
-    least   is taken as endless where values can be part of a longer one of their own kind, and there is one to begin
-            with (`is_endless`)
+    least   is endless if values can be part of a longer value of their own kind, and a first value exists
+            (`is_endless`)
     most    is the least fixed point of the equations that bound a schema's values by those of its children
-            (`_upper_bound`).  It is reached from 0 upwards: after k rounds a bound holds for all values that nest k
-            deep.  What still grows after `MAX_ROUNDS` is endless, and so is what comes after `MAX_BOUNDS` schemas
+            (`_upper_bound`), approached from 0: after k rounds a bound holds for all values that nest k deep.  A bound
+            that still grows after `MAX_ROUNDS` is endless, and so is every one after the first `MAX_BOUNDS` schemas
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from ..spelling.finite import Key, json_key
 from .few_values import CANDIDATES, DEPTH, FewValues
 
 MAX_LISTED = 4096  # numbers of one range that are listed
-MANY = 1 << 20  # items that no array has
-MAX_ROUNDS = 8  # in which upper bounds may grow
+MANY = 1 << 20  # more items than any array has
+MAX_ROUNDS = 8  # rounds in which upper bounds can grow
 MAX_BOUNDS = 200  # schemas that have an upper bound
 
-Counted = Callable[[Shape, int, Domain], Count]  # the values of one type in a shape, but for [] and {}
+Counted = Callable[[Shape, int, Domain], Count]  # number of values of one type in a shape, without [] and {}
 
 
 class ValueCounts:
@@ -49,10 +49,10 @@ class ValueCounts:
         self._few = FewValues(read, CANDIDATES)
         self._counts: dict[tuple[int, int], tuple[Handle, Count]] = {}
         self._bounds: dict[int, tuple[Handle, int]] = {}
-        self._n_settled = 0  # of the bounds, in the order in which they were noted: those that no longer grow
+        self._n_settled = 0  # the first bounds, in order of first use, which no longer grow
 
     def of(self, handle: Handle, depth: int = DEPTH) -> Count:
-        """Bounds on the number of values of a child; `depth` levels of arrays and objects are counted."""
+        """Return bounds on the number of values of a child; `depth` levels of arrays and objects are counted."""
         key = number_of(handle), depth
         if key not in self._counts:
             self._counts[key] = handle, UNKNOWN  # while a recursive child is being counted
@@ -60,7 +60,7 @@ class ValueCounts:
         return self._counts[key][1]
 
     def of_union(self, handles: Sequence[Handle], depth: int = DEPTH) -> Count:
-        """Bounds on the number of values that are in any of the given children."""
+        """Return bounds on the number of values that are in any of the given children."""
 
         def counted(s: Shape, kind: int, domain: Domain) -> Count:
             if kind & SCALARS:
@@ -73,14 +73,14 @@ class ValueCounts:
         return self._united(handles, counted)
 
     def at_least(self, handles: Sequence[Handle], need: int) -> Count:
-        """Like `of_union` where `need` values are needed: if there may be fewer, arrays and objects are bounded too."""
+        """Like `of_union`, where `need` values are needed: if there may be fewer, bound arrays and objects, too."""
         count = self.of_union(handles)
         if count.least >= need or count.most < ENDLESS:
             return count
         return Count(count.least, self._upper_bound(handles))
 
     def is_endless(self, handle: Handle, within: tuple[int, ...] = ()) -> bool:
-        """Whether so many values certainly fit that no document can have them all."""
+        """Whether so many values certainly exist that no document can contain them all."""
         number = number_of(handle)
         count = self.of(handle)
         if count.least >= MANY or number in within:
@@ -98,29 +98,29 @@ class ValueCounts:
         )  # fmt: skip
 
     def are_endless(self, arrays: Arrays) -> bool:
-        """Whether each item of an array has no end of values to have."""
+        """Whether each item of an array has endlessly many values."""
         return all(map(self.is_endless, (*arrays.prefix, arrays.rest)))
 
     def _united(self, handles: Sequence[Handle], counted: Counted) -> Count:
-        """Bounds for a union: values that are listed are joined as sets, the others are `counted`."""
+        """Return bounds for a union: listed values are united as sets, the others are counted by `counted`."""
         listed: dict[int, set[Key]] = {kind: set() for kind in (NULL, BOOLEAN, *KINDS)}
         counts: dict[int, list[Count]] = {kind: [] for kind in KINDS}
         empty: dict[int, Any] = {ARRAY: [], OBJECT: {}}
         for s in (s for handle in handles for s in self._read.described(handle)):
-            some = s.constants() if s.values is None else [v for v in s.values if self._read.accepts(v, s)]
+            values = s.constants() if s.values is None else [v for v in s.values if self._read.accepts(v, s)]
             for kind, domain in s.parts() if s.values is None else ():
                 few = self._few.of_domain(s, kind, domain, most=MAX_LISTED if kind == NUMBER else CANDIDATES)
                 if few is None:
                     counts[kind].append(counted(s, kind, domain))
                     few = [empty[kind]] if kind in empty and self._read.accepts(empty[kind], s) else []
-                some += few
-            for v in some:
+                values += few
+            for v in values:
                 listed[type_of(v)].add(json_key(v))
         least = most = 0
         for kind, keys in listed.items():
             parts = counts.get(kind, [])
-            beside = kind in empty and json_key(empty[kind]) in keys
-            least += max((len(keys), *(part.least + beside for part in parts)))
+            is_listed = kind in empty and json_key(empty[kind]) in keys
+            least += max((len(keys), *(part.least + is_listed for part in parts)))
             most += len(keys) + sum(part.most for part in parts)
         return Count(min(least, ENDLESS), min(most, ENDLESS))
 
@@ -128,25 +128,25 @@ class ValueCounts:
 
     def _upper_bound(self, handles: Sequence[Handle]) -> int:
         most = self._bound_once(handles)
-        while len(self._bounds) > self._n_settled:  # children have been noted, perhaps only now that others have bounds
+        while len(self._bounds) > self._n_settled:  # new children can occur once others have bounds
             self._settle()
             most = self._bound_once(handles)
         return most
 
     def _settle(self) -> None:
-        """Raise the bounds that have been noted until none of them grows."""
+        """Raise the recorded bounds until none of them grows."""
         rounds, grows = 0, True
         while grows:
-            rounds, grows, n_known = rounds + 1, False, len(self._bounds)
+            rounds, grows, n_before = rounds + 1, False, len(self._bounds)
             for number, (handle, most) in list(self._bounds.items())[self._n_settled :]:
                 if most < ENDLESS and (more := self._bound_once([handle])) > most:
                     self._bounds[number] = handle, more if rounds < MAX_ROUNDS else ENDLESS
                     grows = True
-            grows = grows or len(self._bounds) > n_known
+            grows = grows or len(self._bounds) > n_before
         self._n_settled = len(self._bounds)
 
     def _bound_once(self, handles: Sequence[Handle]) -> int:
-        """The bound that follows from those of the children, as far as they are known."""
+        """Return the bound that follows from the bounds of the children recorded so far."""
 
         def of(child: Handle) -> Count:
             number = number_of(child)

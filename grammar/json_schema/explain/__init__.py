@@ -1,1 +1,1 @@
-"""What is said about a schema: the report, why it has no documents, its units, where the beginning of a text ends."""
+"""Explains a schema: the report, why it has no documents, its units, and where the beginning of a text ends."""

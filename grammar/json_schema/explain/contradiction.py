@@ -1,15 +1,15 @@
-"""The keywords that contradict each other in a schema that nothing satisfies.
+"""Finds the keywords that contradict each other in a schema without documents.
 
-Input: such a schema, and a test that says whether a schema is satisfied by nothing.  Output: a few keywords with their
-places, none of which can be left out if the rest is still to be a contradiction.
+Input: such a schema, and a test whether a schema is empty.  Output: a few keywords with their locations; without any
+one of them the rest would not be a contradiction.
 
 Algorithm: deletion from the outside in (hierarchical delta debugging, Misherghi and Su 2006).  In a copy of the schema,
-the keywords of an object are taken away, many at once and then fewer; what is still empty without them stays without
-them.  What is left of the applicators is looked into in the same way, and so are the targets of references.  Taking a
-keyword away only admits more values, as long as names that ``additionalProperties`` looks at are kept and nothing is
-touched below ``not``, ``oneOf`` and ``if``; so no contradiction is made up.
+the keywords of an object are removed, many at once and then fewer; those that are not needed for emptiness stay
+removed. The remaining applicators are searched in the same way, and so are the targets of references.  Removing a
+keyword only admits more values, as long as names that ``additionalProperties`` depends on are kept, and nothing below
+``not``, ``oneOf`` and ``if`` is changed.  So no contradiction is invented.
 
-Cost: a compilation for each test, up to `MAX_TESTS`.  It is spent on errors only.
+Cost: a compilation per test, up to `MAX_TESTS`, and only on errors.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from ..read.document import Document, draft_of
 from ..read.keyword_table import KEYWORDS, Applies, Holds, keyword_text, subschemas
 
 MAX_TESTS = 250
-MAX_PLACES = 4  # that are shown
+MAX_PLACES = 4  # locations that are shown
 _MAX_DEPTH = 100
 
 _KINDS = ("number", "string", "array", "object")
 _EACH = {Applies.ALL, Applies.CHILDREN, Applies.SOME, Applies.NAMES}
-_GROWING = {*_EACH, Applies.ANY}  # where a value more in a subschema is a value more in the schema
+_GROWING = {*_EACH, Applies.ANY}  # a larger subschema makes the schema larger
 
 
 class Place(NamedTuple):
     path: str
     text: str  # "$.allOf[0].minimum: at least 10"
-    depth: int  # of the value it speaks of: 1 for the members and items of the document
-    is_kind: bool = False  # a type that only says of which values the others speak
+    depth: int  # depth of the values that it describes: 1 for members and items of the document
+    is_kind: bool = False  # a type that only says which values the others describe
 
 
 @dataclass
@@ -47,14 +47,14 @@ class _Search:
     is_empty: Callable[[Any], bool]
     n_tests: int = 0
     seen: set[int] = field(default_factory=set)
-    kinds: set[int] = field(default_factory=set)  # schemas whose "integer" might as well be "number"
+    kinds: set[int] = field(default_factory=set)  # schemas whose "integer" can be replaced by "number"
 
     def still_empty(self) -> bool:
         self.n_tests += 1
         return self.n_tests <= MAX_TESTS and self.is_empty(self.document.root)
 
     def shrink(self, holder: Any, keys: Iterable[Any], take: Callable[[Any], object]) -> None:
-        """Take as many of `keys` as can go out of a dict or a list; `take` takes one."""
+        """Remove as many of `keys` as possible from a dict or a list; `take` removes one."""
         left = list(keys)
         size = len(left)
         while left and size:
@@ -98,7 +98,7 @@ class _Search:
             self.reduce(child, where, depth + 1)
 
     def places(self, schema: Any, path: str, depth: int = 0, seen: frozenset[int] = frozenset()) -> Iterator[Place]:
-        """The keywords that are left, in the order of the schema."""
+        """Yield the remaining keywords, in the order of the schema."""
         if schema is False:
             yield Place(path, f"{path}: nothing fits", max(depth - 1, 0))
         if not isinstance(schema, dict) or len(seen) > _MAX_DEPTH:
@@ -124,7 +124,7 @@ class _Search:
 
 
 def contradiction(schema: Any, options: SchemaOptions, is_empty: Callable[[Any], bool]) -> list[Place]:
-    """Keywords of `schema`, which nothing satisfies, that exclude each other; empty if none are found."""
+    """Return keywords of `schema`, which is empty, that exclude each other; empty if none are found."""
     root = copy.deepcopy(schema)
     document = Document(root, draft_of(root, options.draft), options)
     document.scan()
@@ -132,19 +132,19 @@ def contradiction(schema: Any, options: SchemaOptions, is_empty: Callable[[Any],
     if not isinstance(root, dict) or not search.still_empty():
         return []
     search.reduce(root, "$")
-    found = list(dict.fromkeys(search.places(root, "$")))
-    # It is the innermost values for which there is nothing; what is around them only says that they must be there.
-    # Where the values are too few to differ, all of it counts.
-    if any(place.path.endswith(".uniqueItems") for place in found):
-        return found
-    inner = [place for place in found if place.depth == max(other.depth for other in found)]
-    found = inner if len(inner) > 1 else found
-    others = [place for place in found if not place.is_kind]
-    return others if len(others) > 1 else found
+    places = list(dict.fromkeys(search.places(root, "$")))
+    # The innermost values are the ones without documents; the keywords around them only require them.  If the values
+    # are too few to differ, everything counts.
+    if any(place.path.endswith(".uniqueItems") for place in places):
+        return places
+    inner = [place for place in places if place.depth == max(other.depth for other in places)]
+    places = inner if len(inner) > 1 else places
+    others = [place for place in places if not place.is_kind]
+    return others if len(others) > 1 else places
 
 
 def contradiction_text(places: list[Place]) -> str:
-    """``A against B at $.path``, or the first of several; the path is the innermost one."""
+    """Return ``A against B at $.path``, or the first of several; the path is the innermost one."""
     return f"{_against(places)} at {max((place.path for place in places), key=_n_steps)}"
 
 
@@ -161,18 +161,18 @@ def _against(places: list[Place]) -> str:
 
 
 def _naming() -> set[str]:
-    """The keywords that name what others do not speak of."""
+    """Return the keywords whose names others exclude from their scope."""
     return {word for row in KEYWORDS.rows.values() for word in row.rest_of}
 
 
 def _asking(schema: dict[str, Any], draft: int) -> Iterator[str]:
-    """The keywords that ask for something."""
+    """Return the keywords that are conditions."""
     readers = KEYWORDS.readers[draft]
     return (word for word in schema if word in readers and KEYWORDS.rows[word].role == "assertion")
 
 
 def _below(document: Document, schema: dict[str, Any], path: str) -> Iterator[tuple[str, Any, str]]:
-    """(keyword, subschema, its path): those in which a value more is one more for `schema`; targets of references."""
+    """Yield (keyword, subschema, path) for the subschemas and targets whose growth makes `schema` larger."""
     for keyword, value in schema.items():
         if keyword == "$ref" and isinstance(value, str):
             yield keyword, *document.resolve(value, path)
@@ -181,5 +181,5 @@ def _below(document: Document, schema: dict[str, Any], path: str) -> Iterator[tu
 
 
 def _free(holder: Any, key: Any) -> None:
-    """Let a subschema admit everything."""
+    """Make a subschema admit everything."""
     holder[key] = True

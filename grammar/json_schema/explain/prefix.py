@@ -1,8 +1,7 @@
-"""Where the beginning of a JSON text ends: in which member or item, after which names.
+"""Finds where the beginning of a JSON text ends: in which member or item, after which names.
 
-Input: the bytes of a value that has begun, as far as they are written; what stands there is known to be the beginning
-of a JSON value.  Output: what of it is complete, and where the part that is being written starts.  One pass, one level:
-who wants to know more calls again with the part.
+Input: the bytes of the beginning of a JSON value, which are known to be valid.  Output: the complete parts, and where
+the unfinished part starts.  One pass reads one level; for deeper levels, call again with the unfinished part.
 """
 
 from __future__ import annotations
@@ -19,11 +18,12 @@ Kind = Literal["nothing", "object", "array", "string", "scalar"]
 class Written(NamedTuple):
     """The beginning of one value.
 
-    kind: "nothing" if it has not begun, "scalar" for numbers and literals; `closed` says whether an object, an array
-    or a string is complete.
-    names: of all members whose name is complete.  n_items: how many items have begun, or could begin.
-    inside: where the value of the last member or item starts, None if none is being written.  key: the beginning of a
-    name that is not complete, as far as it is text.
+    kind: "nothing" if the value has not begun, "scalar" for numbers and literals.
+    closed: whether an object, an array or a string is complete.
+    names: the complete names of members.
+    n_items: the number of items that have begun, or could begin.
+    inside: where the value of the last member or item starts; None if none is being written.
+    key: the beginning of an incomplete name, as text.
     """
 
     kind: Kind
@@ -35,7 +35,7 @@ class Written(NamedTuple):
 
 
 def written(data: bytes) -> Written:
-    """What `data`, the beginning of a JSON value, holds."""
+    """Describe `data`, the beginning of a JSON value."""
     at = len(data) - len(data.lstrip(WHITESPACE))
     if at == len(data):
         return Written("nothing")
@@ -77,7 +77,7 @@ def written(data: bytes) -> Written:
 
 
 def string_end(data: bytes, at: int) -> int | None:
-    """Where the string that starts at `at` ends, None if it is not closed."""
+    """Return where the string that starts at `at` ends, or None if it is not closed."""
     at += 1
     while at < len(data):
         if data[at] == 0x22:
@@ -87,7 +87,7 @@ def string_end(data: bytes, at: int) -> int | None:
 
 
 def _text(raw: bytes) -> str:
-    """The text of a string's beginning; a cut escape at its end is left out."""
+    """Return the text of the beginning of a string; a cut escape at its end is dropped."""
     for cut in range(13):
         try:
             text = json.loads(b'"%s"' % raw[: len(raw) - cut])

@@ -1,16 +1,16 @@
-"""What of a schema is enforced: one entry per keyword of the document, made on demand.
+"""The report on a schema: an entry per keyword that says how it is enforced, made on demand.
 
-Compiling does not pay for the report: a `SchemaReport` calls `schema_entries` when somebody asks.
-It walks what is applied and what stands under ``$defs``; documents out of a registry are enforced and not listed.
+Compiling does not pay for the report: a `SchemaReport` calls `schema_entries` on first use.  The report covers schemas
+that apply and those under ``$defs``; documents from a registry are enforced but not listed.
 
     enforced     exactly the values that the keyword admits
-    narrowed     no value that it forbids; some spellings of admitted values, or orders, are refused
+    narrowed     no value that it forbids; some spellings or orders of admitted values are refused
     annotation   not an assertion here (titles, unknown words, formats that are not checked)
-    widened      the caller asked that it be ignored (``SchemaOptions.unique_items``), or where it cannot be enforced
+    widened      not enforced: the caller said so (``SchemaOptions.unique_items``), or it cannot be enforced
                  (``SchemaOptions.lenient``)
 
-Nothing else is ever widened.  What is called enforced takes every spelling; what is called narrowed may, at one place
-or another, since a keyword is judged without those in other objects.
+Nothing else is ever widened.  A keyword that is enforced takes every spelling.  One that is narrowed may take every
+spelling in some places, since a keyword is judged without those of other objects.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ class ReportEntry(NamedTuple):
     """One keyword at one place."""
 
     pointer: str  # JSON pointer of the schema object; "" is the root
-    keyword: str  # "" for what holds for every document, or if widened for a whole object or array
+    keyword: str  # "": the entry is for every document or, if widened, for a whole object or array
     status: Status
     note: str = ""
 
 
-_MAX_WIDTH = 60  # of a column of a report that is printed; longer places move the rest of their line
+_MAX_WIDTH = 60  # of a column of a printed report; longer entries shift the rest of their line
 _WHITESPACE = {
-    "flexible": "{any} before every lexeme, none behind the document",
+    "flexible": "{any} before every lexeme, none after the document",
     "compact": "no whitespace",
     "indent": (
-        "the layout of json.dumps(indent={indent}); what recurs is followed down to {depth} levels, and documents "
-        "nested deeper are refused there"
+        "the layout of json.dumps(indent={indent}); recursion is followed down to {depth} levels, and documents "
+        "that nest deeper are refused"
     ),
     "python": 'one space after "," and ":", no other whitespace',
 }
 
 
 class SchemaReport(Sequence[ReportEntry]):
-    """What of a JSON Schema, or of a list of tools, is enforced: a sequence of :class:`ReportEntry`.
+    """How the keywords of a JSON Schema, or of a list of tools, are enforced: a sequence of :class:`ReportEntry`.
 
     ``str(report)`` is a table.  Two reports are equal if their entries are.
     """
@@ -59,13 +59,13 @@ class SchemaReport(Sequence[ReportEntry]):
     __slots__ = ("_entries", "_make")
 
     def __init__(self, make: Callable[..., Iterable[ReportEntry]], *arguments: Any) -> None:
-        """`make` is called with `arguments` when the first entry is asked for."""
+        """`make` is called with `arguments` when the first entry is needed."""
         self._make: Callable[[], Iterable[ReportEntry]] | None = partial(make, *arguments)
         self._entries: tuple[ReportEntry, ...] = ()
 
     @property
     def entries(self) -> tuple[ReportEntry, ...]:
-        """All of them, in the order of the schema; first what holds for every document."""
+        """All entries, in the order of the schema; those for every document come first."""
         make = self._make
         if make is not None:
             self._entries, self._make = tuple(make()), None
@@ -73,22 +73,22 @@ class SchemaReport(Sequence[ReportEntry]):
 
     @property
     def enforced(self) -> tuple[ReportEntry, ...]:
-        """The keywords that are enforced in every spelling of a document."""
+        """The entries of keywords that are enforced in every spelling of a document."""
         return self._of("enforced")
 
     @property
     def narrowed(self) -> tuple[ReportEntry, ...]:
-        """The keywords that are enforced, and some spellings or orders refused with them."""
+        """The entries of keywords that are enforced, with some spellings or orders refused."""
         return self._of("narrowed")
 
     @property
     def annotations(self) -> tuple[ReportEntry, ...]:
-        """What says nothing about documents: titles, unknown words, formats that are not checked."""
+        """The entries without effect on documents: titles, unknown words, formats that are not checked."""
         return self._of("annotation")
 
     @property
     def widened(self) -> tuple[ReportEntry, ...]:
-        """What is not enforced, by an option: documents that break it can be written."""
+        """The entries of keywords that an option leaves unenforced: documents that violate them can be written."""
         return self._of("widened")
 
     def _of(self, status: Status) -> tuple[ReportEntry, ...]:
@@ -129,7 +129,7 @@ class SchemaReport(Sequence[ReportEntry]):
 def schema_entries(
     schema: Any, options: SchemaOptions, draft: int, widenings: Iterable[Widening] = ()
 ) -> list[ReportEntry]:
-    """Return the entries of one schema's report."""
+    """Return the entries of the report on one schema."""
     out = [
         ReportEntry("", "", "narrowed", f"whitespace: {_whitespace(options)}"),
         ReportEntry("", "", "annotation", f"options: {_shown(options)}"),
@@ -149,7 +149,7 @@ def schema_entries(
                 verdict = _judged(row, value, part, options, draft)
                 out.append(ReportEntry(pointer, keyword, *(verdict if why is None else _not_enforced(why))))
         children = []
-        for steps, child in subschemas(part):  # that are applied or may be referred to
+        for steps, child in subschemas(part):  # subschemas that apply or can be targets of references
             row = KEYWORDS.rows[str(steps[0])]
             if row.role == "location" or row.says_something(part, draft):
                 children.append((pointer + pointer_text(steps), child))
@@ -158,7 +158,7 @@ def schema_entries(
 
 
 def widened(widening: Widening) -> ReportEntry:
-    """Return the entry of a condition that was dropped."""
+    """Return the entry of a dropped condition."""
     return ReportEntry(pointer_of(widening.path), widening.keyword, *_not_enforced(widening.why))
 
 
@@ -168,15 +168,15 @@ def _not_enforced(why: str) -> Verdict:
 
 def _judged(row: Keyword | None, value: Any, schema: dict[str, Any], options: SchemaOptions, draft: int) -> Verdict:
     if row is None or not row.says_something(schema, draft):
-        beside = "$ref" in schema and draft <= 7
-        return "annotation", f"draft {draft} ignores what stands beside $ref" if beside else ""
+        next_to_ref = "$ref" in schema and draft <= 7
+        return "annotation", f"draft {draft} ignores keywords next to $ref" if next_to_ref else ""
     return ENFORCED if row.judge is None else row.judge(value, schema, options, draft)
 
 
 def placed_entries(*parts: tuple[str, Iterable[ReportEntry]]) -> Iterable[ReportEntry]:
-    """Return the entries of several schemas, each at a place (a pointer), without repetitions.
+    """Return the entries of several schemas, each at a location (a pointer), without repetitions.
 
-    What holds for every document has no place, to be said once.
+    Entries for every document have no location, so they occur once.
     """
     out: dict[ReportEntry, None] = {}
     for prefix, entries in parts:
@@ -187,25 +187,25 @@ def placed_entries(*parts: tuple[str, Iterable[ReportEntry]]) -> Iterable[Report
 
 
 def _closing(options: SchemaOptions) -> Iterator[str]:
-    """What the options take away from the objects that the schema admits."""
+    """Yield the restrictions that the options put on the objects of the schema."""
     if options.additional_properties == "forbid":
-        yield "properties that no part of the schema names are refused where none says anything about them"
+        yield "properties that no part of the schema names are refused unless a keyword allows them"
     if options.required == "all":
-        yield "all properties under `properties` have to be there"
+        yield "all properties under `properties` must be present"
 
 
 def _whitespace(options: SchemaOptions) -> str:
-    some = f"up to {options.max_whitespace} characters of whitespace"
+    amount = f"up to {options.max_whitespace} characters of whitespace"
     if options.max_whitespace is None:
-        some = "any whitespace"
+        amount = "any whitespace"
     elif options.max_whitespace == "indented":
-        some = "whitespace as far as a document printed with indent=4 needs it"
+        amount = "as much whitespace as a document printed with indent=4 needs"
     return _WHITESPACE[options.whitespace].format(
-        any=some, indent=options.indent, depth=options.max_depth,
+        any=amount, indent=options.indent, depth=options.max_depth,
     )  # fmt: skip
 
 
 def _shown(options: SchemaOptions) -> str:
-    """The options in a line, but for the registry."""
+    """Return the options in one line, except the registry."""
     names = (option.name for option in fields(options) if option.name != "registry")
     return ", ".join(f"{name}={getattr(options, name)}" for name in names)

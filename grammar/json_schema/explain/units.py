@@ -1,8 +1,8 @@
-"""The smallest parts of a schema object that mean something by themselves.
+"""The smallest parts of a schema object that have a meaning on their own.
 
-Most keywords do.  Some are read beside others: ``additionalProperties`` needs the names of ``properties``, ``then`` its
-``if``.  A unit is a keyword together with as little of the others as that takes: of ``properties`` the names, with
-nothing asked of their values.  A value satisfies a schema exactly if it satisfies all of its units.
+Most keywords are such a part.  Some depend on others: ``additionalProperties`` needs the names of ``properties``,
+``then`` needs its ``if``.  A unit is a keyword with the necessary part of the others: the names of ``properties``,
+without conditions on their values.  A value satisfies a schema exactly if it satisfies all of its units.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..read.keyword_table import KEYWORDS
 
 
 def units(schema: dict[str, Any], draft: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(keyword, the part of `schema` that it takes), for all keywords that say something in this draft."""
+    """Yield (keyword, its unit of `schema`) for all keywords with an effect in this draft."""
     readers = KEYWORDS.readers[draft]
     if "$ref" in schema and draft <= 7:
         yield "$ref", {"$ref": schema["$ref"]}
@@ -27,12 +27,12 @@ def units(schema: dict[str, Any], draft: int) -> Iterator[tuple[str, dict[str, A
             yield keyword, schema
             continue
         named = {word: _emptied(schema[word]) for word in row.rest_of if isinstance(schema.get(word), (dict, list))}
-        # What has a reader of its own is a unit of its own; draft 4's true and false are none.
+        # A keyword with its own reader is a unit of its own; the true and false of draft 4 are not.
         read_too = {word: schema[word] for word in row.reads_with
                     if word in schema and (word not in readers or isinstance(schema[word], bool))}  # fmt: skip
         yield keyword, {**named, keyword: value, **read_too}
 
 
 def _emptied(holder: Any) -> Any:
-    """The names or positions of a holder of schemas, with nothing asked of their values."""
+    """Return the names or positions of a container of schemas, without conditions on their values."""
     return dict.fromkeys(holder, True) if isinstance(holder, dict) else [True] * len(holder)

@@ -1,1 +1,1 @@
-"""Reading a schema: its document and references, the keyword table, and the shapes that its keywords describe."""
+"""Reads a schema: its document and references, the keyword table, and the shapes that its keywords describe."""

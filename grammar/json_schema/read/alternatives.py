@@ -1,25 +1,26 @@
-"""From schemas to alternatives: references followed, applicators distributed, conditions intersected.
+"""Reads schemas as alternatives: follows references, distributes applicators, intersects conditions.
 
-Input: a schema of the document, or a handle to several at once.  Output: the shapes whose union it is
+Input: a schema of the document, or a handle to several at once.  Output: shapes whose union it is
 (:mod:`..domains.shape`).
 
     {type: object, properties: P, anyOf: [{required: [a]}, {required: [b]}]}    ->   P with a,   P with b
 
     allOf             intersection                      not         intersection of the complements of the shapes
     anyOf             union                             if          (if and then) or (not if and else)
-    dependent...      (without the name) or (with it, and what it asks for)
-    oneOf             each branch without what the others share with it
-    unevaluated...    the shapes below note what the keywords on the way have evaluated (`Seen`)
+    dependent...      (without the name) or (with the name, and the condition on it)
+    oneOf             each branch without the values that it shares with others
+    unevaluated...    shapes record what the keywords before it have evaluated (`Seen`)
 
-What was evaluated is noted only where it is asked for: in the schema object that holds an ``unevaluated...``, and in
-all that is applied to the same value.  Elsewhere it would cost time, and alternatives: a value that satisfies two
-branches of an ``anyOf`` is evaluated by both, so that branches beside an ``unevaluated...`` are read as their subsets.
+Evaluated properties and items are recorded only where they are needed: in the schema object that has an
+``unevaluated...``, and in all schemas that apply to the same value.  Elsewhere recording would cost time and
+alternatives: a value in two branches of an ``anyOf`` is evaluated by both, so branches next to an ``unevaluated...``
+are read as their subsets.
 
-Only the schema itself is looked into, never its children, so recursion through children costs nothing here, and
-recursion that meets no child is a loop without content: an error.  Everything is memoised by the identity of the
-schema's dict, which the memo keeps alive, and by whether what it evaluates is noted.
+Only the schema itself is read, never its children, so recursion through children costs nothing here.  Recursion that
+passes no child is a loop without content, which is an error.  Results are cached by the identity of the schema's dict,
+which the cache keeps alive, and by whether evaluated parts are recorded.
 
-Intersections multiply, so both the product of two unions and the number of compound handles have a limit.
+Intersections multiply, so the product of two unions and the number of compound handles have limits.
 """
 
 from __future__ import annotations
@@ -47,10 +48,10 @@ from .truth import FALSE, TRUE, Function, Truth
 
 MAX_ALTERNATIVES = 8192
 MAX_COMPOUNDS = 20000
-MAX_STEPS = 1_000_000  # properties, items and values that intersections look at: a second or two
-MAX_COMPARED = 512  # alternatives of which it is seen whether one lies within another
-MAX_LOOKING = 8  # children that are looked at in each other: each takes some levels of Python's stack
-MAX_SUBSETS = 6  # branches of an anyOf whose subsets are told apart for unevaluated...
+MAX_STEPS = 1_000_000  # properties, items and values that intersections examine: a second or two
+MAX_COMPARED = 512  # alternatives that are compared for inclusion
+MAX_LOOKING = 8  # nesting of children that are examined: each takes some levels of Python's stack
+MAX_SUBSETS = 6  # branches of an anyOf whose subsets are distinguished for unevaluated...
 
 
 class Alternatives(Comparisons):
@@ -65,65 +66,65 @@ class Alternatives(Comparisons):
         super().__init__(document.wholes)
         self.document = document
         self._any = [Shape("$")]
-        self._steps = 0  # of intersections
-        # (id of a schema or compound, is noted what it evaluates) -> (it, its alternatives)
+        self._steps = 0  # steps of all intersections
+        # (id of a schema or compound, whether evaluated parts are recorded) -> (the schema, its alternatives)
         self._read: dict[tuple[int, Tracks], tuple[Any, list[Shape]]] = {}
         self._closes = document.options != document.options.as_written()
         self._described: dict[int, tuple[Any, list[Shape]]] = {}
-        self._open: set[tuple[int, Tracks]] = set()  # those whose alternatives are being read
-        # (id of a child, is noted what it evaluates) -> (it, the open schema that it cannot be read without)
+        self._open: set[tuple[int, Tracks]] = set()  # schemas whose alternatives are being read
+        # (id of a child, whether evaluated parts are recorded) -> (the child, the open schema that blocks it)
         self._blocked: dict[tuple[int, Tracks], tuple[Handle, tuple[int, Tracks]]] = {}
-        self._complements: dict[int, tuple[Shape, list[list[Shape]]]] = {}  # id of a shape -> (it, what is not in it)
+        self._complements: dict[int, tuple[Shape, list[list[Shape]]]] = {}  # id -> (shape, its complement)
         self._compounds: dict[tuple[str, frozenset[int]], Handle] = {}
         self._truth = Truth()
-        self._functions: dict[int, tuple[Handle, Function | None]] = {}  # number of a child -> (it, its truth function)
+        self._functions: dict[int, tuple[Handle, Function | None]] = {}  # number -> (child, its truth function)
         self._by_function: dict[Function, Compound] = {}
-        self._atoms: dict[int, Site] = {}  # number of a schema -> it
-        self._looking = 0  # how many children are being looked at, one for the sake of another
-        self._settled: dict[int, tuple[Handle, Handle]] = {}  # id of a compound -> (it, the simplest that is seen)
-        self._directs: dict[int, tuple[Any, Handle]] = {}  # id of a reference -> (it, what it leads to)
+        self._atoms: dict[int, Site] = {}  # number of a schema -> the schema
+        self._looking = 0  # nesting of children that are being examined
+        self._settled: dict[int, tuple[Handle, Handle]] = {}  # id -> (compound, its simplest form)
+        self._directs: dict[int, tuple[Any, Handle]] = {}  # id of a reference -> (the reference, its target)
 
     def alternatives(self, schema: Any, path: str, tracks: Tracks = Tracks.NONE) -> list[Shape]:
-        """The shapes whose union a schema is; empty if no value is left.  `tracks`: they note what was evaluated."""
+        """Return the shapes whose union a schema is; empty if it has no value.  `tracks`: what the shapes record."""
         if schema is True:
             return self._any
         if schema is False:
             return []
         key = id(schema), tracks
-        got = self._read.get(key)
-        if got is not None:
-            return got[1]
+        cached = self._read.get(key)
+        if cached is not None:
+            return cached[1]
         if key in self._open:
             raise BeingRead(key, path)
         check()
-        shape, found = read_keywords(schema, path, self.document, tracks)
-        out = self._followed([shape], found, schema, path, tracks)
+        shape, references = read_keywords(schema, path, self.document, tracks)
+        out = self._followed([shape], references, schema, path, tracks)
         self._read[key] = schema, out
         return out
 
     def _followed(
-        self, out: list[Shape], found: Found, schema: dict[str, Any], path: str, tracks: Tracks
+        self, out: list[Shape], references: Found, schema: dict[str, Any], path: str, tracks: Tracks
     ) -> list[Shape]:
-        """What the reference and the applicators of one schema object leave of `out`."""
-        if found.ref is not None or found.parts is not None:
+        """Restrict `out` by the reference and the applicators of one schema object."""
+        if references.ref is not None or references.parts is not None:
             key = id(schema), tracks
             self._open.add(key)
             try:
-                for keyword, apply in self._applicators(found, schema, path):
-                    out = self._kept(apply, out, keyword, path, found.tracks)
+                for keyword, apply in self._applicators(references, schema, path):
+                    out = self._kept(apply, out, keyword, path, references.tracks)
             finally:
                 self._open.discard(key)
-        if not found.tracks or tracks:
+        if not references.tracks or tracks:
             return out
         return [s if s.seen is NOT_SEEN else s._replace(seen=NOT_SEEN) for s in out]
 
     def _applicators(
-        self, found: Found, schema: dict[str, Any], path: str
+        self, references: Found, schema: dict[str, Any], path: str
     ) -> Iterator[tuple[str, Callable[[list[Shape]], list[Shape]]]]:
-        """(keyword, what it leaves of some shapes), in order."""
-        parts, tracks = found.parts, found.tracks
-        if found.ref is not None:
-            yield "$ref", partial(self._also_referred, self._target, found.ref, path, tracks)
+        """Yield (keyword, function that restricts some shapes by it), in order."""
+        parts, tracks = references.parts, references.tracks
+        if references.ref is not None:
+            yield "$ref", partial(self._also_referred, self._target, references.ref, path, tracks)
         if parts is None:
             return
         for keyword in ("$dynamicRef", "$recursiveRef"):
@@ -135,14 +136,14 @@ class Alternatives(Comparisons):
             yield "anyOf", lambda out: self._meet(out, self._union(parts["anyOf"], path, tracks), path)
         if "oneOf" in parts:
             yield "oneOf", partial(self._one_of, parts["oneOf"], path, tracks)
-        if "not" in parts:  # whatever fails has evaluated nothing
+        if "not" in parts:  # a schema that fails has evaluated nothing
             yield "not", lambda out: self._minus(out, self.alternatives(parts["not"], path + ".not"), path)
         if "if" in parts:
             yield "if", partial(self._conditional, parts["if"], schema, path, tracks)
         for keyword in ("dependencies", "dependentRequired", "dependentSchemas"):
-            for name, asked in parts.get(keyword, {}).items():
+            for name, condition in parts.get(keyword, {}).items():
                 where = f"{path}.{keyword}{segment(name)}"
-                yield keyword, partial(self._dependent, name, asked, where, path, tracks)
+                yield keyword, partial(self._dependent, name, condition, where, path, tracks)
         for keyword in ("unevaluatedProperties", "unevaluatedItems"):
             if keyword in parts:
                 yield keyword, partial(self._all_evaluated, keyword, parts[keyword], path)
@@ -152,7 +153,7 @@ class Alternatives(Comparisons):
     ) -> list[Shape]:
         target, where = resolve(ref, path)
         if not isinstance(target, (dict, bool)):
-            raise SchemaError(f"a reference leads to something that is no schema at {where}")
+            raise SchemaError(f"a reference leads to a value that is not a schema at {where}")
         return self._meet(out, self.alternatives(target, where, tracks), path)
 
     def _also(self, branch: Any, where: str, tracks: Tracks, out: list[Shape]) -> list[Shape]:
@@ -161,7 +162,7 @@ class Alternatives(Comparisons):
     def _kept(
         self, apply: Callable[[list[Shape]], list[Shape]], shapes: list[Shape], keyword: str, path: str, tracks: Tracks
     ) -> list[Shape]:
-        """What a keyword leaves of `shapes`: all, if it cannot be enforced and the caller is lenient."""
+        """Restrict `shapes` by a keyword; under ``lenient``, return all of them if the keyword cannot be enforced."""
         try:
             return apply(shapes)
         except CAUGHT as err:
@@ -172,32 +173,33 @@ class Alternatives(Comparisons):
         return [shape._replace(loose=True, seen=all_seen if tracks else shape.seen) for shape in shapes]
 
     def _conditional(
-        self, asked: Any, schema: dict[str, Any], path: str, tracks: Tracks, out: list[Shape]
+        self, tested: Any, schema: dict[str, Any], path: str, tracks: Tracks, out: list[Shape]
     ) -> list[Shape]:
-        condition = self.alternatives(asked, path + ".if", tracks)
+        condition = self.alternatives(tested, path + ".if", tracks)
         then = self._meet(condition, self.alternatives(schema.get("then", True), path + ".then", tracks), path)
         other = self._minus(self.alternatives(schema.get("else", True), path + ".else", tracks), condition, path)
         return self._meet(out, [*then, *other], path)
 
     def _dependent(
-        self, name: str, asked: Any, where: str, path: str, tracks: Tracks, out: list[Shape]
+        self, name: str, condition: Any, where: str, path: str, tracks: Tracks, out: list[Shape]
     ) -> list[Shape]:
         without = Shape(where, objects=Objects({name: (False, where)}))
-        if isinstance(asked, list):
-            named = Objects({name: (True, where)}, required=tuple(dict.fromkeys(asked)))
+        if isinstance(condition, list):
+            named = Objects({name: (True, where)}, required=tuple(dict.fromkeys(condition)))
             some = [Shape(where, mask=OBJECT, objects=named)]
         else:
-            some = self._meet([Shape(where, mask=OBJECT)], self.alternatives(asked, where, tracks), where)
+            some = self._meet([Shape(where, mask=OBJECT)], self.alternatives(condition, where, tracks), where)
             some = [_with_objects(s, properties={**s.objects.properties, name: s.objects.member(name)}) for s in some]
-        if tracks:  # else what is asked may hold without the name, too: then more alternatives lie within others
+        # Without tracking, the condition may hold without the name, too: then more alternatives lie within others.
+        if tracks:
             some = [_with_objects(s, required=tuple(dict.fromkeys((name, *s.objects.required)))) for s in some]
         return self._meet(out, [without, *some], path)
 
-    def _all_evaluated(self, keyword: str, asked: Any, path: str, out: list[Shape]) -> list[Shape]:
-        return [self._evaluated(s, keyword, (asked, f"{path}.{keyword}")) for s in out]
+    def _all_evaluated(self, keyword: str, rest: Any, path: str, out: list[Shape]) -> list[Shape]:
+        return [self._evaluated(s, keyword, (rest, f"{path}.{keyword}")) for s in out]
 
     def _evaluated(self, shape: Shape, keyword: str, handle: Handle) -> Shape:
-        """`handle` holds for what the keywords of `shape` have left."""
+        """Apply `handle` to everything that the keywords of `shape` have not evaluated."""
         seen = shape.seen
         if keyword == "unevaluatedProperties":
             if seen.all_names:
@@ -217,7 +219,7 @@ class Alternatives(Comparisons):
         return shape._replace(arrays=arrays, seen=seen._replace(all_items=True))
 
     def _target(self, ref: str, path: str) -> tuple[Any, str]:
-        """What a reference leads to, through all schemas that are nothing but references themselves."""
+        """Return the target of a reference, through all schemas that only consist of a reference."""
         seen: set[int] = set()
         while True:
             target, path = self.document.resolve(ref, path)
@@ -237,9 +239,9 @@ class Alternatives(Comparisons):
         read = [self._branch(branch, f"{path}.anyOf[{i}]", tracks) for i, branch in enumerate(branches)]
         union = {id(shape): shape for shapes in read for shape in shapes}
         if tracks is Tracks.ALL and any(shape.seen is not NOT_SEEN for shape in union.values()):
-            # What satisfies several branches has been evaluated by all of them.
+            # A value in several branches has been evaluated by all of them.
             if len(read) > MAX_SUBSETS:
-                raise LimitError(f"more than {MAX_SUBSETS} branches beside unevaluated...; use fewer at {path}.anyOf")
+                raise LimitError(f"more than {MAX_SUBSETS} branches next to unevaluated...; use fewer at {path}.anyOf")
             for n in range(2, len(read) + 1):
                 for chosen in combinations(read, n):
                     both = chosen[0]
@@ -253,22 +255,22 @@ class Alternatives(Comparisons):
         return list(union.values())
 
     def _one_of(self, branches: list[Any], path: str, tracks: Tracks, out: list[Shape]) -> list[Shape]:
-        # What stands beside the branches often tells which of them exclude each other.
-        beside, within = (out, self._any) if len(out) > 1 else (self._any, out)
+        # The conditions next to the branches often decide which branches exclude each other.
+        outer, within = (out, self._any) if len(out) > 1 else (self._any, out)
         read = [self._within(branch, f"{path}.oneOf[{i}]", tracks, within) for i, branch in enumerate(branches)]
         union: list[Shape] = []
         for i, (shapes, _) in enumerate(read):
-            others = [s for j, (_, them) in enumerate(read) if j != i for s in them]
+            others = [s for j, (_, alone) in enumerate(read) if j != i for s in alone]
             for shape in shapes:
                 union += self._without(shape, others, f"{path}.oneOf[{i}]")
-        return self._meet(beside, union, path)
+        return self._meet(outer, union, path)
 
     def _within(
         self, branch: Any, where: str, tracks: Tracks, out: list[Shape]
     ) -> tuple[list[Shape], list[Shape]]:
-        """What a branch leaves of `out`, and what it is for all others there.
+        """Return the part of `out` in a branch, and the shapes that other branches exclude from theirs.
 
-        A ``oneOf`` in it, or in what it refers to, is read in its place.
+        A ``oneOf`` in the branch, or in its target, is read in place.
         """
         if isinstance(branch, dict) and isinstance(branch.get("$ref"), str) and len(branch) == 1:
             branch, where = self._target(branch["$ref"], where)
@@ -276,12 +278,12 @@ class Alternatives(Comparisons):
         if plain or (id(branch), tracks) in self._open:
             read = self._branch(branch, where, tracks)
             return self._meet(out, read, where), read
-        shape, found = read_keywords(branch, where, self.document, tracks)
-        out = self._followed(self._meet(out, [shape], where), found, branch, where, tracks)
+        shape, references = read_keywords(branch, where, self.document, tracks)
+        out = self._followed(self._meet(out, [shape], where), references, branch, where, tracks)
         return out, out
 
     def _meet(self, left: list[Shape], right: list[Shape], path: str) -> list[Shape]:
-        """The intersection of two unions."""
+        """Return the intersection of two unions."""
         if len(left) == 1 and left[0].free and left[0].seen is NOT_SEEN:
             return right
         if len(right) == 1 and right[0].free and right[0].seen is NOT_SEEN:
@@ -289,7 +291,7 @@ class Alternatives(Comparisons):
         if len(left) * len(right) > MAX_ALTERNATIVES:
             raise LimitError(
                 f"{len(left) * len(right)} combinations of alternatives, the limit is {MAX_ALTERNATIVES}; use fewer "
-                f"alternatives side by side at {path}"
+                f"alternatives next to each other at {path}"
             )
         out: list[Shape] = []
         several, product = len(left) > 1 or len(right) > 1, len(left) > 1 and len(right) > 1
@@ -311,23 +313,23 @@ class Alternatives(Comparisons):
         return self._greatest(out) if product else out
 
     def _absorbed(self, left: list[Shape], right: list[Shape]) -> tuple[list[Shape], list[Shape], list[Shape]]:
-        """The shapes of either union that lie within one of the other, and what is left of both.
+        """Return the shapes of either union that lie within one of the other, and the remaining shapes of both.
 
-        They are part of the intersection whole, and the rest of it lies between those that are left: what else they
-        would meet gives parts of them.  Complements of alike shapes have most of their alternatives in common, and
-        their product would multiply with each.
+        The former are in the intersection as a whole; all else they would meet gives parts of them.  The rest of the
+        intersection lies between the remaining shapes.  Complements of similar shapes share most alternatives, and
+        without this step each product would multiply them.
         """
         self._spend(len(left) * len(right), left[0].path)
         inner = [a for a in left if any(self.within(a, b) for b in right)]
         done = {*map(id, inner)}
         inner_right = [b for b in right if id(b) not in done and any(self.within(b, a) for a in left)]
         taken = done | {*map(id, inner_right)}
-        # Of two that lie within each other one is enough.
+        # Of two shapes that lie within each other, one is enough.
         whole = inner + [b for b in inner_right if not any(self.within(b, a) for a in inner)]
         return whole, [a for a in left if id(a) not in taken], [b for b in right if id(b) not in taken]
 
     def _greatest(self, shapes: list[Shape]) -> list[Shape]:
-        """Those that do not lie within another one."""
+        """Return the shapes that do not lie within another one."""
         if not 2 < len(shapes) <= MAX_COMPARED:
             return shapes
         out: list[Shape] = []
@@ -339,18 +341,18 @@ class Alternatives(Comparisons):
         return out
 
     def _minus(self, left: list[Shape], right: list[Shape], path: str) -> list[Shape]:
-        """What is in `left` and not in `right`."""
+        """Return the values in `left` and not in `right`."""
         return [rest for shape in left for rest in self._without(shape, right, path)]
 
     def _without(self, shape: Shape, right: list[Shape], path: str) -> list[Shape]:
-        """What is in one shape and in none of `right`: first without those that make no alternatives more of it."""
+        """Return the values in one shape and in none of `right`; shapes that do not split it are subtracted first."""
         excluded = []
         rest = [shape]
         for other in right:
             if not self.overlap(shape, other):
                 continue
-            if other.loose:  # what would be left is too little
-                why = "a set that is not enforced exactly is not excluded here"
+            if other.loose:  # the difference would be too small
+                why = "a set that is not enforced exactly cannot be excluded here"
                 self.document.widenings.add(path, "", why)
                 rest = [s._replace(loose=True) for s in rest]
                 continue
@@ -358,11 +360,11 @@ class Alternatives(Comparisons):
         while excluded:
             later = []
             for other, unions in excluded:
-                untouched, left = self._parted(rest, other, unions, path)
-                if len(untouched) + len(left) > len(rest) and len(excluded) > 1:
-                    later.append((len(left), other, unions))
+                untouched, parts = self._parted(rest, other, unions, path)
+                if len(untouched) + len(parts) > len(rest) and len(excluded) > 1:
+                    later.append((len(parts), other, unions))
                 else:
-                    rest = untouched + left
+                    rest = untouched + parts
             excluded = [(other, unions) for _, other, unions in sorted(later, key=lambda x: x[0])]
             if excluded:
                 rest = [s for part in self._parted(rest, *excluded.pop(0), path) for s in part]
@@ -371,7 +373,7 @@ class Alternatives(Comparisons):
     def _parted(
         self, shapes: list[Shape], other: Shape, unions: list[list[Shape]], path: str
     ) -> tuple[list[Shape], list[Shape]]:
-        """The shapes that have nothing in common with another one, and what is left of the rest without it."""
+        """Return the shapes that are disjoint from `other`, and the rest of the shapes without `other`."""
         untouched: list[Shape] = []
         touched: list[Shape] = []
         for shape in shapes:
@@ -381,28 +383,28 @@ class Alternatives(Comparisons):
         return untouched, touched
 
     def _outside(self, shape: Shape) -> list[list[Shape]]:
-        """What is not in a shape, as an intersection of unions."""
-        got = self._complements.get(id(shape))
-        if got is None:
-            got = self._complements[id(shape)] = shape, self._complement(shape)
-        return got[1]
+        """Return the complement of a shape, as an intersection of unions."""
+        cached = self._complements.get(id(shape))
+        if cached is None:
+            cached = self._complements[id(shape)] = shape, self._complement(shape)
+        return cached[1]
 
     def _complement(self, shape: Shape) -> list[list[Shape]]:
-        telling = self._telling(shape)
+        discriminator = self._telling(shape)
         if shape.values is None:
-            return list(complement(shape, None, self, telling))
+            return list(complement(shape, None, self, discriminator))
         try:
             values = [v for v in shape.values if self.accepts(v, shape, wide=True)]
         except BeingRead:
-            # Whether a value fits depends on a child that is being read.  What is not among the values is outside the
-            # shape, and so is what fails at its conditions: neither of the two needs the child now.
-            failing = next(complement(shape._replace(values=None), None, self, telling))
-            unions = complement(shape, shape.values, self, telling)
+            # Whether a value fits depends on a child that is being read.  All values that are not listed are outside
+            # the shape, and so are those that violate its conditions; neither needs the child now.
+            failing = next(complement(shape._replace(values=None), None, self, discriminator))
+            unions = complement(shape, shape.values, self, discriminator)
             return [[*union, *failing] for union in unions]
-        return list(complement(shape, values, self, telling))
+        return list(complement(shape, values, self, discriminator))
 
     def _telling(self, shape: Shape) -> str | None:
-        """A required property that tells objects of a shape from others: if there is one, with listed values."""
+        """Return a required property that separates objects of a shape from others, if possible with listed values."""
         for name in shape.objects.required:
             children = self.looked_at(shape.objects.member(name))
             if children is not None and all(child.values is not None for child in children):
@@ -410,7 +412,7 @@ class Alternatives(Comparisons):
         return shape.objects.required[0] if shape.objects.required else None
 
     def intersection(self, a: Shape, b: Shape) -> Shape | None:
-        """The values in both of two shapes, or None if that is seen to be empty."""
+        """Return the values in both of two shapes, or None if there evidently are none."""
         if not a.mask & b.mask:
             return None
         steps = 2 + len(a.objects.properties) + len(b.objects.properties) + len(a.arrays.prefix) + len(b.arrays.prefix)
@@ -422,39 +424,39 @@ class Alternatives(Comparisons):
     def _spend(self, steps: int, path: str) -> None:
         before = self._steps
         self._steps = now = before + steps
-        if now >> 12 != before >> 12:  # now and then
+        if now >> 12 != before >> 12:  # every 4,096 steps
             if now > MAX_STEPS:
                 what = f"combining alternatives takes more than {MAX_STEPS} steps"
-                raise LimitError(f"{what}; use fewer of them side by side or nested at {path}")
+                raise LimitError(f"{what}; use fewer of them next to each other or nested at {path}")
             check()
 
     # ---- handles -----------------------------------------------------------------------------------------------------
 
     def _compound(self, kind: Literal["and", "or", "not"], handles: tuple[Handle, ...]) -> Handle:
-        """The interned compound; parts of the same kind are taken apart, and what excludes another part decides it."""
+        """Return the interned compound, with parts of its kind flattened; parts that exclude each other decide it."""
         parts: dict[int, Handle] = {}
         for h in map(self._direct, handles):
             inner = h.parts if kind != "not" and isinstance(h, Compound) and h.kind == kind else (h,)
             parts.update((number_of(x), x) for x in inner)
         key = kind, frozenset(parts)
-        got = self._compounds.get(key)
-        if got is None:
+        compound = self._compounds.get(key)
+        if compound is None:
             if len(self._compounds) >= MAX_COMPOUNDS:
                 raise LimitError(
                     f"more than {MAX_COMPOUNDS} combinations of schemas; combine fewer at {path_of(handles[0])}"
                 )
-            got = Compound(kind, tuple(parts.values()))
-            if kind != "not" and any(number_of(self.negate(x)) in parts for x in got.parts if _is_not(x)):
-                got = kind == "or", path_of(handles[0])
-            elif not self._closes and not all(map(_is_literal, got.parts)):
-                got = self._same(got)
-            self._compounds[key] = got
-        return got
+            compound = Compound(kind, tuple(parts.values()))
+            if kind != "not" and any(number_of(self.negate(x)) in parts for x in compound.parts if _is_not(x)):
+                compound = kind == "or", path_of(handles[0])
+            elif not self._closes and not all(map(_is_literal, compound.parts)):
+                compound = self._same(compound)
+            self._compounds[key] = compound
+        return compound
 
     def _same(self, compound: Compound) -> Handle:
         """Return the first child that has the truth function of `compound`.
 
-        Where values are closed (:mod:`.closing`) this is not asked: there it matters which schemas a child names.
+        This is not used where values are closed (:mod:`.closing`): there it matters which schemas a child names.
         """
         function = self._function(compound)
         if function is None:
@@ -468,50 +470,50 @@ class Alternatives(Comparisons):
         return self._by_function.setdefault(function, compound)
 
     def _function(self, handle: Handle) -> Function | None:
-        """The truth function of a child; None if it is too large."""
+        """Return the truth function of a child; None if it is too large."""
         number = number_of(handle)
-        got = self._functions.get(number)
-        if got is None:
+        cached = self._functions.get(number)
+        if cached is None:
             function: Function | None
             if isinstance(handle, Compound):
                 parts = [self._function(part) for part in handle.parts]
-                known = [f for f in parts if f is not None]
-                function = self._truth.combined(handle.kind, known) if len(known) == len(parts) else None
+                functions = [f for f in parts if f is not None]
+                function = self._truth.combined(handle.kind, functions) if len(functions) == len(parts) else None
             elif isinstance(handle[0], bool):
                 function = TRUE if handle[0] else FALSE
             else:
                 self._atoms[number] = handle
                 function = self._truth.of_schema(number)
-            got = self._functions[number] = handle, function
-        return got[1]
+            cached = self._functions[number] = handle, function
+        return cached[1]
 
     def _direct(self, handle: Handle) -> Handle:
-        """What a child that is nothing but a reference leads to, so that all who refer to it are one."""
+        """Return the target of a child that is a bare reference: all references to one target share a handle."""
         if not isinstance(handle, tuple) or not isinstance(handle[0], dict) or len(handle[0]) != 1:
             return handle
         ref = handle[0].get("$ref")
         if not isinstance(ref, str):
             return handle
-        got = self._directs.get(id(handle[0]))
-        if got is None:
+        cached = self._directs.get(id(handle[0]))
+        if cached is None:
             try:
                 target = self._target(ref, handle[1])
-            except SchemaError:  # told where the child is read, if it is
+            except SchemaError:  # raised where the child is read, if it is
                 target = handle
-            got = self._directs[id(handle[0])] = handle[0], target
-        return got[1]
+            cached = self._directs[id(handle[0])] = handle[0], target
+        return cached[1]
 
     def _simplified(self, shape: Shape) -> Shape:
-        """The same values in fewer words.
+        """Return an equal shape with simpler conditions.
 
-        Properties that nothing fits, or only what one part of their conditions says, are put so; of some properties
-        that are wanted those are left that can be had.
+        A property that no value fits becomes false.  A conjunction that equals one of its parts becomes that part.
+        Alternatives of wanted properties that cannot occur are dropped.
         """
         new: dict[str, Handle] = {}
         for name, handle in shape.objects.properties.items():
             if isinstance(handle, Compound) and handle.kind == "and":
-                got = self._settled.get(number_of(handle))
-                simple = self._settle(handle) if got is None else got[1]
+                cached = self._settled.get(number_of(handle))
+                simple = self._settle(handle) if cached is None else cached[1]
                 if simple is not handle:
                     new[name] = simple
         if new:
@@ -545,11 +547,11 @@ class Alternatives(Comparisons):
         return out
 
     def looked_at(self, handle: Handle) -> list[Shape] | None:
-        """The alternatives of a child, if they can be read: not while they are being read, nor where a limit is met."""
+        """Return the alternatives of a child; None while they are being read, or if a limit is exceeded."""
         key = number_of(handle), Tracks.NONE
-        got = self._read.get(key)
-        if got is not None:
-            return got[1]
+        cached = self._read.get(key)
+        if cached is not None:
+            return cached[1]
         blocked = self._blocked.get(key)
         is_blocked = key in self._open or (blocked is not None and blocked[1] in self._open)
         if not is_blocked and self._looking < MAX_LOOKING:
@@ -557,7 +559,7 @@ class Alternatives(Comparisons):
             try:
                 return self.of_handle(handle)
             except BeingRead as err:
-                # The child is looked at again once that schema has been read, and not before: many are waiting for it.
+                # The child is examined again only after that schema has been read: many children wait for it.
                 self._blocked[key] = handle, err.key
             except LimitError:
                 if self._steps > MAX_STEPS:
@@ -588,13 +590,13 @@ class Alternatives(Comparisons):
         return self._compound("not", (handle,))
 
     def of_handle(self, handle: Handle, tracks: Tracks = Tracks.NONE) -> list[Shape]:
-        """The alternatives of a child."""
+        """Return the alternatives of a child."""
         if isinstance(handle, tuple):
             return self.alternatives(*handle, tracks)
         key = id(handle), tracks
-        got = self._read.get(key)
-        if got is not None:
-            return got[1]
+        cached = self._read.get(key)
+        if cached is not None:
+            return cached[1]
         if key in self._open:
             raise BeingRead(key, path_of(handle))
         self._open.add(key)
@@ -606,8 +608,8 @@ class Alternatives(Comparisons):
                     if isinstance(part, Compound) and part.kind == "not":
                         excluded.append(part)
                         continue
-                    also = partial(self._also_handle, part, tracks)
-                    out = self._kept(also, out, "", path_of(part), Tracks.NONE)
+                    meet = partial(self._also_handle, part, tracks)
+                    out = self._kept(meet, out, "", path_of(part), Tracks.NONE)
                 if excluded:
                     without = partial(self._without_handles, excluded)
                     out = self._kept(without, out, "", path_of(handle), Tracks.NONE)
@@ -628,15 +630,15 @@ class Alternatives(Comparisons):
         return self._minus(out, right, path_of(excluded[0]))
 
     def described(self, handle: Handle) -> list[Shape]:
-        """The alternatives of what is written for a child: those of `of_handle`, closed as the options say."""
+        """Return the alternatives of a child as it is written: those of `of_handle`, closed as the options say."""
         if not self._closes:
             return self.alternatives(*handle) if isinstance(handle, tuple) else self.of_handle(handle)
         key = number_of(handle)
-        got = self._described.get(key)
-        if got is None:
+        cached = self._described.get(key)
+        if cached is None:
             shapes = [closed(s, self.document.options) for s in self.of_handle(handle, Tracks.EACH)]
-            got = self._described[key] = handle, shapes
-        return got[1]
+            cached = self._described[key] = handle, shapes
+        return cached[1]
 
 
 def _with_objects(shape: Shape, **conditions: Any) -> Shape:

@@ -1,15 +1,15 @@
-"""`SchemaOptions.additional_properties` and `SchemaOptions.required`: objects take what a schema names, and all of it.
+"""Closes objects: `SchemaOptions.additional_properties` and `SchemaOptions.required`.
 
-Each value that is written is described by one schema and by all that is applied to the same value: ``$ref``, ``allOf``,
-``then``, a branch of ``anyOf`` or ``oneOf``, ``dependentSchemas``.  A shape of such a value notes the names and
-patterns of them all (`Seen`), and is closed here, once they have been put together: closing every schema object by
-itself would leave nothing of an ``allOf`` whose parts name different properties.
+Each value of a document is described by one schema and by all schemas that apply to the same value: ``$ref``,
+``allOf``, ``then``, a branch of ``anyOf`` or ``oneOf``, ``dependentSchemas``.  A shape of such a value records the
+names and patterns of them all (`Seen`), and is closed here after they have been combined.  Closing each schema object
+on its own would leave no values of an ``allOf`` whose parts name different properties.
 
-Closing takes documents away and never adds one.  So it is done for the values that are written and for nothing else:
-what ``not``, ``if``, ``contains`` and the other branches of ``oneOf`` compare with is the schema as it stands.
+Closing removes documents and never adds one.  So it applies only to the values of documents.  ``not``, ``if``,
+``contains`` and the other branches of ``oneOf`` compare with the schema as it is written.
 
-Left as they are: what says something of its additional properties itself (``additionalProperties``,
-``unevaluatedProperties``), what says nothing about objects (``{}``), and the objects that ``enum`` and ``const`` list.
+Some objects are not closed: those of a schema with ``additionalProperties`` or ``unevaluatedProperties``, of a schema
+without keywords for objects (``{}``), and those that ``enum`` and ``const`` list.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..options import SchemaOptions
 
 
 def closed(shape: Shape, options: SchemaOptions) -> Shape:
-    """The values of a shape whose objects have only the properties that are named, or all of them, by the options."""
+    """Return a shape whose objects have only the named properties, or all of them, as the options say."""
     seen, objects = shape.seen, shape.objects
     if seen is NOT_SEEN:
         return shape

@@ -1,17 +1,17 @@
-"""Where a ``$ref`` leads: JSON pointers, ``$id`` and ``$anchor`` within one document.
+"""Resolves references: JSON pointers, ``$id`` and ``$anchor`` within one document.
 
-A reference is resolved against the base URI of the schema resource it stands in.  Nearly all references are ``#/...``
-into a document without inner resources, so that is the fast path: one dictionary look-up per distinct reference after
-the first.  Inner resources (a subschema with its own ``$id``) become known when the lowering meets them, and the whole
-document is scanned for identifiers only if a reference is neither ``#`` nor a pointer.
+A reference is resolved against the base URI of the schema resource that contains it.  Nearly all references are
+``#/...`` into a document without inner resources.  They take the fast path: one dictionary look-up per distinct
+reference, after its first use.  An inner resource (a subschema with its own ``$id``) becomes known when the lowering
+reads it. The whole document is scanned for identifiers only for a reference that is neither ``#`` nor a pointer.
 
-Nothing is ever fetched.  A reference that leaves the document is looked up in the caller's registry, then among JSON
-Schema's own metaschemas; if it is in neither it is a SchemaError.
+Nothing is ever fetched.  A reference that leaves the document is looked up in the caller's registry, then among the
+metaschemas of JSON Schema; if neither has it, it is a SchemaError.
 
-Dynamic scope.  ``$dynamicRef`` and ``$recursiveRef`` lead to the outermost resource on the way here that has the
-anchor, so a schema means different things on different ways.  All else here is keyed by the identity of a dict; so
-a resource that is entered under a new scope is copied, and each copy has one meaning.  A scope is only the anchors
-that it decides, so there are few, and only documents with dynamic anchors have any.
+Dynamic scope.  ``$dynamicRef`` and ``$recursiveRef`` lead to the outermost resource on the path of references that has
+the anchor, so a schema has different meanings on different paths.  All results are keyed by the identity of a dict. So
+a resource that is entered under a new scope is copied, and each copy has one meaning.  A scope consists of the anchors
+that it decides only.  So there are few scopes, and only documents with dynamic anchors have any.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from .keyword_table import subschemas
 from .misspelt import UnknownWords
 
 _TOO_OLD = re.compile(r"json-schema\.org/draft-0[0-3]/")
-MAX_COPIES = 500  # resources, each under one dynamic scope
-MAX_SCANNED = 10_000  # levels that are searched for identifiers: their paths add up to the square of the depth
+MAX_COPIES = 500  # copies of resources, each under one dynamic scope
+MAX_SCANNED = 10_000  # levels that are searched for identifiers; the paths take memory quadratic in the depth
 
 Scope = dict[str, str]  # name of a dynamic anchor -> base URI of the outermost resource that has it
 
 
 def _position(name: str, n_items: int) -> int | None:
-    """The position of one of `n_items` that a step of a pointer names; int() itself refuses thousands of digits."""
+    """Return the position below `n_items` that a step of a pointer names; int() itself refuses thousands of digits."""
     if not (name.isascii() and name.isdigit()):
         return None
     digits = name.lstrip("0") or "0"
@@ -48,10 +48,10 @@ def _position(name: str, n_items: int) -> int | None:
 
 
 def draft_of(schema: Any, default: int = 2020, path: str = "$") -> int:
-    """The draft that ``$schema`` of a document names, one of `DRAFTS`; `default` if it names none that is known.
+    """Return the draft that ``$schema`` of a document names, one of `DRAFTS`; `default` if it names no known draft.
 
-    Raises SchemaError for the drafts before 4: their `required`, `extends`, `disallow` and `divisibleBy` would be
-    misread or ignored in silence.
+    Raises SchemaError for drafts before 4: their `required`, `extends`, `disallow` and `divisibleBy` would be misread
+    or ignored in silence.
     """
     uri = schema.get("$schema") if isinstance(schema, dict) else None
     if not isinstance(uri, str):
@@ -77,9 +77,9 @@ class Document:
         "_drafts",
         "_dynamic",
         "_inner",
-        "_known",
         "_resources",
         "_scopes",
+        "_targets",
         "barred",
         "draft",
         "embedded",
@@ -97,13 +97,13 @@ class Document:
         self.widenings = Widenings(options.lenient, too_large)
         self.unknown = UnknownWords()
         self.root = root
-        self.draft = draft  # of the root; see `draft_at`
+        self.draft = draft  # draft of the root; see `draft_at`
         self.options = options
-        self.embedded = embedded  # in a larger text, of which nothing that reads the whole text may be asked
-        self.barred = barred  # byte strings that no string of a document is spelled with
-        self.gap = options.gap if embedded else None  # whitespace in front of a lexeme, at most
-        # (reference, path of the resource that it is in) -> (schema, path) of its target
-        self._known: dict[tuple[str, str], tuple[Any, str]] = {}
+        self.embedded = embedded  # part of a larger text: conditions that read a whole text are not possible
+        self.barred = barred  # byte strings that no spelling of a string may contain
+        self.gap = options.gap if embedded else None  # characters of whitespace before a lexeme, at most
+        # (reference, path of the resource that contains it) -> (schema, path) of its target
+        self._targets: dict[tuple[str, str], tuple[Any, str]] = {}
         self._inner: dict[str, tuple[Any, str]] = {}  # path of an inner resource -> (schema, base URI)
         base = root.get(id_word(draft)) if isinstance(root, dict) else None
         self._base = base.partition("#")[0] if isinstance(base, str) else ""
@@ -111,13 +111,13 @@ class Document:
         self._anchors: dict[tuple[str, str], tuple[Any, str]] = {}  # (URI, name) -> (schema, path)
         # URI -> name -> (schema, path) of its dynamic anchors; the name of a $recursiveAnchor is "".
         self._dynamic: dict[str, dict[str, tuple[Any, str]]] = {}
-        self._drafts: dict[str, int] = {}  # path of a document out of the registry -> its draft
+        self._drafts: dict[str, int] = {}  # path of a document from the registry -> its draft
         self._scopes: dict[str, Scope] = {}  # path of a copied resource -> its scope
         # (path of the original, scope) -> (id of a node there -> its copy, path of the copy)
         self._copies: dict[tuple[str, frozenset[tuple[str, str]]], tuple[dict[int, Any], str]] = {}
 
     def draft_at(self, path: str) -> int:
-        """The draft of the document that the place `path` belongs to."""
+        """Return the draft of the document that contains the location `path`."""
         if not self._drafts:
             return self.draft
         inner = max((p for p in self._drafts if path.startswith(p) and path[len(p):len(p) + 1] in ("", ".", "[")),
@@ -126,27 +126,27 @@ class Document:
 
     @property
     def wholes(self) -> Wholes:
-        """What the documents read so far take for whole: draft 4 looks at the spelling, later ones at the value."""
+        """How the documents read so far recognise whole numbers: draft 4 by the spelling, later drafts by the value."""
         old = {draft <= 4 for draft in (self.draft, *self._drafts.values())}
         return "both" if len(old) > 1 else "syntax" if old.pop() else "value"
 
     @property
     def outside(self) -> tuple[str, ...]:
-        """The addresses of the documents that were taken out of a registry."""
+        """The addresses of the documents that were taken from a registry."""
         return tuple(path for path in self._inner if not path.startswith("$"))
 
     def scan(self) -> None:
-        """Know all identifiers at once, for who does not come from the root."""
+        """Find all identifiers now, for callers that do not read from the root."""
         self._scan()
 
     def enter(self, schema: Any, path: str, uri: str) -> None:
-        """Note an inner resource: a subschema with an identifier of its own."""
+        """Record an inner resource: a subschema with its own identifier."""
         ignored = uri.startswith("#") or (self.draft_at(path) <= 7 and "$ref" in schema)
         if path != "$" and path not in self._inner and not ignored:
             self._inner[path] = schema, joined(self._resource(path)[2], uri, path).partition("#")[0]
 
     def _resource(self, path: str) -> tuple[Any, str, str]:
-        """(schema, path, base URI) of the resource that the place `path` belongs to."""
+        """Return (schema, path, base URI) of the resource that contains the location `path`."""
         end = len(path) if self._inner else 0
         while end > 0:  # from the innermost place outwards
             inner = self._inner.get(path[:end])
@@ -156,22 +156,22 @@ class Document:
         return self.root, "$", self._base
 
     def resolve(self, ref: str, path: str) -> tuple[Any, str]:
-        """(schema, path) of what `ref`, which stands at `path`, refers to."""
+        """Return (schema, path) of the target of `ref`, a reference at `path`."""
         if self._inner:
             self._scan()
         root, root_path, base = self._resource(path)
-        got = self._known.get((ref, root_path))
-        if got is None:
-            got = self._find(ref, path, root, root_path, base)
+        target = self._targets.get((ref, root_path))
+        if target is None:
+            target = self._find(ref, path, root, root_path, base)
             if self._resources is not None or not self._inner:
-                self._known[ref, root_path] = got
-        return self._in_scope(*got, path) if self._dynamic else got
+                self._targets[ref, root_path] = target
+        return self._in_scope(*target, path) if self._dynamic else target
 
     def dynamic(self, ref: str, path: str) -> tuple[Any, str]:
-        """What a ``$dynamicRef`` or ``$recursiveRef`` refers to.
+        """Return the target of a ``$dynamicRef`` or ``$recursiveRef``.
 
-        It is a plain reference unless it leads to a dynamic anchor; then it is the outermost anchor of that name on the
-        way here.
+        It is a plain reference unless it leads to a dynamic anchor.  Then its target is the outermost anchor of that
+        name on the path of references.
         """
         self._scan()
         target, target_path = self._find(ref, path, *self._resource(path))
@@ -184,10 +184,10 @@ class Document:
         return self._in_scope(target, target_path, path) if self._dynamic else (target, target_path)
 
     def _scope(self, resource_path: str) -> Scope:
-        """The dynamic scope within a resource: that of its copy, or of the resources around it."""
-        got = self._scopes.get(resource_path)
-        if got is not None:
-            return got
+        """Return the dynamic scope within a resource: that of its copy, or of the resources around it."""
+        scope = self._scopes.get(resource_path)
+        if scope is not None:
+            return scope
         around = {} if resource_path == "$" else self._scope(self._resource(resource_path[:-1])[1])
         return {**self._decided(self._resource(resource_path)[2]), **around}
 
@@ -195,7 +195,7 @@ class Document:
         return dict.fromkeys(self._dynamic.get(base, ()), base)
 
     def _in_scope(self, target: Any, target_path: str, path: str) -> tuple[Any, str]:
-        """A target in the copy of its resource that has the scope in which the place `path` enters it."""
+        """Return a target in the copy of its resource for the scope in which location `path` enters it."""
         root, root_path, base = self._resource(target_path)
         scope = {**self._decided(base), **self._scope(self._resource(path)[1])}
         if not isinstance(target, dict) or scope == self._scope(root_path):
@@ -233,10 +233,10 @@ class Document:
             return root, root_path
         if fragment[0] != "/":
             self._scan()
-            found = self._anchors.get((base, fragment))
-            if found is None:
+            anchored = self._anchors.get((base, fragment))
+            if anchored is None:
                 raise SchemaError(f"the reference {ref!r} names no anchor of the document at {path}")
-            return found
+            return anchored
         at, at_path = root, root_path
         for token in fragment[1:].split("/"):
             name = token.replace("~1", "/").replace("~0", "~")
@@ -247,21 +247,21 @@ class Document:
                 at = at[position]
                 at_path += f"[{position}]"
             else:
-                raise SchemaError(f"the reference {ref!r} leads nowhere: there is no {name!r} at {path}")
+                raise SchemaError(f"the reference {ref!r} leads nowhere: {name!r} does not exist at {path}")
             word = id_word(self.draft_at(at_path))
             if isinstance(at, dict) and isinstance(at.get(word), str):
                 self.enter(at, at_path, at[word])
         return at, at_path
 
     def _scan(self) -> None:
-        """Find every identifier and anchor of the document."""
+        """Find all identifiers and anchors of the document."""
         if self._resources is not None:
             return
         self._resources = {self._base: (self.root, "$")}
         self._scan_from(self.root, "$", self._base)
 
     def _enter_outside(self, uri: str) -> bool:
-        """Take a document out of the caller's registry, or a metaschema of JSON Schema; False if it is in neither."""
+        """Take a document from the caller's registry or the metaschemas of JSON Schema; False if neither has it."""
         contents = contents_of(self.options.registry, uri)
         if contents is None:
             contents = metaschema(uri)
@@ -271,7 +271,7 @@ class Document:
         draft = draft_of(contents, self.draft, uri)
         if draft != self.draft:
             self._drafts[uri] = draft
-        # Its places are named by its address, and its references start from what it calls itself.
+        # The document is located by its address, and its references are relative to its own identifier.
         name = contents.get(id_word(draft)) if isinstance(contents, dict) else None
         base = joined(uri, name, uri).partition("#")[0] if isinstance(name, str) else uri
         self._resources[uri] = contents, uri
@@ -282,7 +282,7 @@ class Document:
         return True
 
     def _scan_from(self, root: Any, root_path: str, root_base: str) -> None:
-        """Note all identifiers and anchors below `root`."""
+        """Record all identifiers and anchors below `root`."""
         assert self._resources is not None
         draft = self.draft_at(root_path)
         old, word_of_id = draft <= 7, id_word(draft)
@@ -316,15 +316,15 @@ class Document:
 
 
 def joined(base: str, uri: str, path: str) -> str:
-    """The address `uri`, which stands at `path`, seen from `base`."""
+    """Resolve the address `uri`, found at `path`, against `base`."""
     try:
         return urljoin(base, uri)
     except ValueError as err:
-        raise SchemaError(f"{uri!r} is no address: {err} at {path}") from None
+        raise SchemaError(f"{uri!r} is not an address: {err} at {path}") from None
 
 
 def contents_of(registry: Any, uri: str) -> Any:
-    """The schema under an address in a mapping or a ``referencing.Registry``; None if there is none."""
+    """Return the schema under an address in a mapping or a ``referencing.Registry``; None if there is none."""
     if registry is None:
         return None
     for name in (uri, uri + "#"):

@@ -1,4 +1,4 @@
-"""Why a schema has no alternatives: what is ``false``, or excludes what stands beside it."""
+"""Finds why a schema has no alternatives: a ``false``, or conditions that exclude each other."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .alternatives import Alternatives
 def why_empty(read: Alternatives, handle: Handle) -> tuple[str, str]:
     """Return a reason and its path, for a child without alternatives.
 
-    Asked for only where there are none, so that reading keeps no reasons.
+    This is called only on errors, so that reading need not record reasons.
     """
     if isinstance(handle, tuple):
         schema, path = handle
@@ -25,4 +25,4 @@ def why_empty(read: Alternatives, handle: Handle) -> tuple[str, str]:
     for part in parts:
         if not read.of_handle(part):
             return why_empty(read, part)
-    return "the alternatives and what stands beside them exclude each other", path_of(handle)
+    return "the alternatives and the keywords next to them exclude each other", path_of(handle)

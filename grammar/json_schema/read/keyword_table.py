@@ -1,17 +1,17 @@
-"""The keywords of JSON Schema, a row each: all that the rest of this package knows of a keyword by its name.
+"""The keywords of JSON Schema, a row each: all that the rest of this package uses of a keyword by its name.
 
-    readers      what the keyword does to the shape of its schema object (:mod:`.schema_object`)
+    reader       the function that puts the keyword into the shape of its schema object (:mod:`.schema_object`)
     holds        where its subschemas are, for references, identifiers, reports and costs (`subschemas`)
-    applies      which values the subschemas speak of, for contradictions, explanations and costs
-    judge        what a report says of it (:mod:`..explain.report`)
-    phrase       what it asks for, in words (`keyword_text`)
+    applies      which values the subschemas describe, for contradictions, explanations and costs
+    judge        its status in a report (:mod:`..explain.report`)
+    phrase       its condition, in words (`keyword_text`)
 
-Misspelt words are compared with the names of the rows (:mod:`.misspelt`).  docs/adding-a-keyword.md shows how a keyword
-is added.
+Misspelled words are compared with the names of the rows (:mod:`.misspelt`).  docs/adding-a-keyword.md shows how to add
+a keyword.
 
-Only in the places of `subschemas` an identifier is an identifier, and a keyword a keyword: under ``enum``, ``default``
-or an unknown word everything is data, whatever it looks like.  The places are the same for all drafts; a keyword that a
-draft does not have yet is a place for schemas all the same, since a reference may lead there.
+An identifier is an identifier, and a keyword a keyword, only in the places of `subschemas`: everything under ``enum``,
+``default`` or an unknown word is data.  The places are the same for all drafts: a keyword that a draft does not have
+yet still contains schemas, since a reference may lead there.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SINCE_6, SINCE_7, SINCE_2019, SINCE_2020 = DRAFTS[1:], DRAFTS[2:], DRAFTS[3:], D
 
 
 class Holds(Flag):
-    """How the value of a keyword holds schemas; `items` is either one or a list."""
+    """How the value of a keyword contains schemas; `items` is one schema or a list."""
 
     NONE = 0
     ONE = auto()
@@ -41,9 +41,9 @@ class Holds(Flag):
 
 
 class Applies(Enum):
-    """Which values the subschemas of a keyword speak of."""
+    """Which values the subschemas of a keyword describe."""
 
-    NONE = auto()  # none: they are there to be referred to
+    NONE = auto()  # none: they are targets of references
     ALL = auto()  # the value itself, which satisfies each of them
     ANY = auto()  # the value itself, which satisfies at least one of them
     ONE = auto()  # the value itself, which satisfies exactly one of them
@@ -57,17 +57,17 @@ class Applies(Enum):
 class Keyword:
     """One keyword.
 
-    drafts      in which it constrains documents
-    speaks_of   the type of the values that it constrains
-    holds       how its value holds schemas; `applies`: which values these speak of
-    reader      puts what it says into a shape; None if another keyword's reader does (see `reads_with`)
-    judge       its status in reports; None for what is always enforced exactly
-    phrase      "at least {}" of its value, or what makes the phrase; without one it is called by its name
-    reads_with  keywords that its reader reads, too
-    reads_if    whether it says anything in a schema object that has it; None: always
-    rest_of     keywords that name what it does not speak of
-    is_last     whether it depends on everything next to it
-    role        "location": an identifier, or a holder of what references lead to; not listed in reports
+    drafts      drafts in which it constrains documents
+    speaks_of   type of the values that it constrains
+    holds       how its value contains schemas; `applies`: which values these describe
+    reader      puts its condition into a shape; None if another keyword's reader does (see `reads_with`)
+    judge       its status in reports; None for a keyword that is always enforced exactly
+    phrase      "at least {}" of its value, or a function that makes the phrase; without one the name is used
+    reads_with  keywords that its reader also reads
+    reads_if    whether it has an effect in a schema object that contains it; None: always
+    rest_of     keywords whose names it excludes from its own scope
+    is_last     whether it depends on all keywords next to it
+    role        "location": an identifier, or a container of targets of references; not listed in reports
     """
 
     name: str
@@ -85,7 +85,7 @@ class Keyword:
     role: Literal["assertion", "location", "annotation"] = "assertion"
 
     def says_something(self, schema: dict[str, Any], draft: int) -> bool:
-        """Whether the keyword, which `schema` has, says something of documents in this draft."""
+        """Whether the keyword, which `schema` contains, has an effect on documents in this draft."""
         if "$ref" in schema and draft <= 7:
             return self.name == "$ref"
         return draft in self.drafts and (self.reads_if is None or self.reads_if(schema))
@@ -99,27 +99,27 @@ _array = partial(Keyword, speaks_of="array")
 _object = partial(Keyword, speaks_of="object")
 _location = partial(Keyword, role="location")
 _annotation = partial(Keyword, drafts=(), role="annotation")
-_ITEMS = words.rest_text("no further items", "what the items have to fit")
-_PROPERTIES = words.rest_text("no other properties", "what all other properties have to fit")
+_ITEMS = words.rest_text("no further items", "the items must match it")
+_PROPERTIES = words.rest_text("no other properties", "all other properties must match it")
 
 ROWS = (
     Keyword("type", reader=read.type_, judge=verdicts.type_, phrase=words.type_text),
     Keyword("enum", reader=read.enum, judge=verdicts.enum, phrase=words.enum_text),
     Keyword("const", SINCE_6, reader=read.const, judge=verdicts.const, phrase="only {}"),
-    Keyword("$ref", reader=read.ref, phrase="what it refers to"),
+    Keyword("$ref", reader=read.ref, phrase="the schema that it refers to must match"),
     Keyword("$dynamicRef", SINCE_2020, reader=read.dynamic_ref("$dynamicRef")),
     Keyword("$recursiveRef", (2019,), reader=read.dynamic_ref("$recursiveRef")),
     Keyword("allOf", holds=_LIST, applies=Applies.ALL, reader=read.branches("allOf"),
-            phrase="all of the branches have to fit"),
+            phrase="all branches must match"),
     Keyword("anyOf", holds=_LIST, applies=Applies.ANY, reader=read.branches("anyOf"),
-            phrase="at least one of the branches has to fit"),
+            phrase="at least one branch must match"),
     Keyword("oneOf", holds=_LIST, applies=Applies.ONE, reader=read.branches("oneOf"),
-            phrase="exactly one of the branches has to fit"),
+            phrase="exactly one branch must match"),
     Keyword("not", holds=_ONE, applies=Applies.CONDITION, reader=read.one_schema("not"),
-            phrase="what fits it is refused"),
+            phrase="values that match it are refused"),
     Keyword("if", SINCE_7, holds=_ONE, applies=Applies.CONDITION, reader=read.condition, reads_with=("then", "else"),
             reads_if=lambda schema: "then" in schema or "else" in schema,
-            phrase="where `if` fits `then` has to, elsewhere `else`"),
+            phrase="where `if` matches, `then` must match, elsewhere `else`"),
     Keyword("then", SINCE_7, holds=_ONE, applies=Applies.CONDITION, reads_if=lambda schema: "if" in schema),
     Keyword("else", SINCE_7, holds=_ONE, applies=Applies.CONDITION, reads_if=lambda schema: "if" in schema),
 
@@ -137,14 +137,14 @@ ROWS = (
             phrase=words.count_text("at most", "character", "characters")),
     _string("pattern", reader=read.pattern, judge=verdicts.text, phrase=words.pattern_text),
     _string("format", reader=read.format_, judge=verdicts.format_, phrase=words.format_text),
-    # Only draft 7 lets a validator assert what a string holds.
+    # Only draft 7 allows a validator to assert the content of a string.
     _string("contentEncoding", (7,), reader=read.content_encoding, judge=verdicts.content_encoding),
     _string("contentMediaType", (7,), reader=read.content_media_type, judge=verdicts.content_media_type),
 
     _array("items", holds=_ONE | _LIST, applies=_EACH, reader=read.items, reads_with=("additionalItems",),
            rest_of=("prefixItems",), phrase=_ITEMS),
     _array("prefixItems", SINCE_2020, holds=_LIST, applies=_EACH, reader=read.prefix_items,
-           phrase="what the first items have to fit"),
+           phrase="the first items must match it"),
     _array("additionalItems", holds=_ONE, applies=_EACH, phrase=_ITEMS,
            reads_if=lambda schema: isinstance(schema.get("items"), list)),
     _array("unevaluatedItems", SINCE_2019, holds=_ONE, applies=_EACH, reader=read.one_schema("unevaluatedItems"),
@@ -160,7 +160,7 @@ ROWS = (
     _array("maxContains", SINCE_2019, reads_if=lambda schema: "contains" in schema),
 
     _object("properties", holds=_MAP, applies=_EACH, reader=read.properties, judge=verdicts.names,
-            phrase="what the properties have to fit"),
+            phrase="the properties must match it"),
     _object("additionalProperties", holds=_ONE, applies=_EACH, reader=read.additional_properties,
             rest_of=("properties", "patternProperties"), phrase=_PROPERTIES),
     _object("unevaluatedProperties", SINCE_2019, holds=_ONE, applies=_EACH,
@@ -168,20 +168,20 @@ ROWS = (
             rest_of=("properties", "patternProperties"), is_last=True, phrase=_PROPERTIES),
     _object("required", reader=read.required, judge=verdicts.required, phrase=words.required_text),
     _object("patternProperties", holds=_MAP, applies=_EACH, reader=read.pattern_properties, judge=verdicts.text,
-            phrase="what properties of such names have to fit"),
+            phrase="properties of such names must match it"),
     _object("propertyNames", SINCE_6, holds=_ONE, applies=Applies.NAMES, reader=read.property_names,
-            judge=verdicts.text, phrase="what the names have to fit"),
+            judge=verdicts.text, phrase="the names must match it"),
     _object("minProperties", reader=read.count("minProperties", "min_properties"), judge=verdicts.counted_names,
             phrase=words.count_text("at least", "property", "properties")),
     _object("maxProperties", reader=read.count("maxProperties", "max_properties"), judge=verdicts.counted_names,
             phrase=words.count_text("at most", "property", "properties")),
     _object("dependencies", holds=_MAP, applies=Applies.ALL, reader=read.dependencies("dependencies"),
-            judge=verdicts.names, phrase="which names ask for more"),
+            judge=verdicts.names, phrase="some names require more"),
     _object("dependentRequired", SINCE_2019, reader=read.dependencies("dependentRequired"), judge=verdicts.names,
-            phrase="which names ask for others"),
+            phrase="some names require others"),
     _object("dependentSchemas", SINCE_2019, holds=_MAP, applies=Applies.ALL,
             reader=read.dependencies("dependentSchemas"), judge=verdicts.counted_names,
-            phrase="which names ask for more"),
+            phrase="some names require more"),
 
     _location("$defs", holds=_MAP),
     _location("definitions", holds=_MAP),
@@ -196,15 +196,15 @@ ROWS = (
 
 
 class KeywordTable:
-    """Rows by name, and what is asked of all of them together.
+    """The rows by name, and sets of names that are derived from all rows.
 
     readers     draft -> name -> reader
     known       all names
-    lists, maps, ones     names of those that hold schemas so
-    of_objects  names of those that speak of objects
-    targets     names that a misspelt word may have been meant to be: of what says something about documents, in any
-                draft, and of the holders of what references lead to
-    nearest     unknown words met so far, and which of `targets` each was probably meant to be
+    lists, maps, ones     names of the keywords that contain schemas in this form
+    of_objects  names of the keywords for objects
+    targets     names that a misspelled word may stand for: keywords with an effect on documents in any draft, and
+    containers of targets of references
+    nearest     unknown words met so far, and the likely name in `targets` of each
     """
 
     __slots__ = ("known", "lists", "maps", "nearest", "of_objects", "ones", "readers", "rows", "targets")
@@ -230,12 +230,12 @@ class KeywordTable:
         )  # fmt: skip
 
     def names(self, is_meant: Callable[[Keyword], bool]) -> frozenset[str]:
-        """The names of the rows for which `is_meant` holds."""
+        """Return the names of the rows for which `is_meant` holds."""
         return frozenset(row.name for row in self.rows.values() if is_meant(row))
 
     @contextmanager
     def adding(self, *rows: Keyword) -> Iterator[None]:
-        """Adds rows for a while, in all threads; constraints that were compiled before do not change."""
+        """Add rows until the block ends, in all threads; constraints that were compiled before do not change."""
         before = self.rows
         self._use({**before, **{row.name: row for row in rows}})
         try:
@@ -248,7 +248,7 @@ KEYWORDS = KeywordTable(ROWS)
 
 
 def subschemas(schema: dict[str, Any]) -> Iterator[tuple[tuple[Step, ...], Any]]:
-    """Every subschema, with the steps that lead to it: ``("properties", "a")``, ``("anyOf", 0)``, ``("not",)``."""
+    """Yield each subschema with the steps to it: ``("properties", "a")``, ``("anyOf", 0)``, ``("not",)``."""
     for keyword, value in schema.items():
         if isinstance(value, dict) and keyword in KEYWORDS.maps:
             for name, child in value.items():
@@ -263,7 +263,7 @@ def subschemas(schema: dict[str, Any]) -> Iterator[tuple[tuple[Step, ...], Any]]
 
 
 def keyword_text(keyword: str, schema: dict[str, Any]) -> str:
-    """What `keyword` of `schema` asks for."""
+    """Return the condition of `keyword` in `schema`, in words."""
     row = KEYWORDS.rows.get(keyword)
     if row is None or not row.phrase:
         return keyword

@@ -1,10 +1,10 @@
-"""The readers of keywords: each puts what one keyword says into the shape of its schema object.
+"""Readers of keywords: each puts the condition of one keyword into the shape of its schema object.
 
-A reader is ``(found, shape, value, schema)``: `value` is the keyword's value, `schema` the object that it is in.  What
-needs other schemas (``$ref``, ``anyOf``, ``not``, ...) is checked here, noted in `Found`, and followed by
-:mod:`.alternatives`.  Which reader belongs to which keyword of which draft says :mod:`.keyword_table`.
+A reader is ``(found, shape, value, schema)``: `value` is the keyword's value, `schema` the object that contains it.  A
+keyword that needs other schemas (``$ref``, ``anyOf``, ``not``, ...) is checked here, recorded in `Found`, and followed
+by :mod:`.alternatives`.  :mod:`.keyword_table` assigns readers to keywords and drafts.
 
-Nothing is checked twice, and nothing is built for a keyword at its default.  Children are stored as handles, unread.
+Nothing is checked twice, and a keyword at its default makes no objects.  Children are stored as handles, unread.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Reader = Callable[["Found", ShapeBuilder, Any, dict[str, Any]], None]
 
 
 class Found:
-    """What a schema object holds besides its shape, and what its readers have to know."""
+    """What a schema object contains apart from its shape, and what its readers need."""
 
     __slots__ = ("draft", "identifier", "lost_pattern", "options", "parts", "ref", "tracks", "widenings")
 
@@ -48,21 +48,21 @@ class Found:
         self.options = options
         self.widenings = widenings
         self.draft = draft
-        self.tracks = tracks  # whether it is noted what the keywords evaluate
-        self.identifier: str | None = None  # its ``$id``
+        self.tracks = tracks  # how precisely evaluated parts are recorded
+        self.identifier: str | None = None  # the ``$id``
         self.ref: str | None = None
-        self.lost_pattern = False  # whether a pattern of names cannot be read
-        self.parts: dict[str, Any] | None = None  # applicators in place, by keyword
+        self.lost_pattern = False  # whether a pattern of names was dropped
+        self.parts: dict[str, Any] | None = None  # in-place applicators, by keyword
 
     def add(self, keyword: str, value: Any) -> None:
-        """Note an applicator."""
+        """Record an applicator."""
         if self.parts is None:
             self.parts = {}
         self.parts[keyword] = value
 
 
 def shown(value: Any) -> str:
-    """A value in a message."""
+    """Return a value as text for a message."""
     try:
         text = repr(value)
     except Exception:  # more than 4,300 digits, very deep, or an object of the caller
@@ -98,7 +98,7 @@ def _count(shape: ShapeBuilder, keyword: str, value: Any) -> int:
 
 
 def count(keyword: str, field: str) -> Reader:
-    """A reader for a bound of a number of items or members, which is a field of `ShapeBuilder`."""
+    """Return a reader for a bound on a number of items or members, which is a field of `ShapeBuilder`."""
     return lambda found, shape, value, schema: setattr(shape, field, _count(shape, keyword, value))
 
 
@@ -126,13 +126,13 @@ def enum(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) 
     if not isinstance(value, list):
         fail(shape, "enum", f"enum must be a list, not {shown(value)}")
     if not is_json(value):
-        fail(shape, "enum", "enum holds something that is no JSON value")
+        fail(shape, "enum", "enum contains a value that is not JSON")
     _values(shape, value)
 
 
 def const(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
     if not is_json(value):
-        fail(shape, "const", f"{shown(value)} is no JSON value")
+        fail(shape, "const", f"{shown(value)} is not a JSON value")
     _values(shape, [value])
 
 
@@ -144,7 +144,7 @@ def _values(shape: ShapeBuilder, values: list[Any]) -> None:
 
 
 def part(keyword: str, is_right: Callable[[Any], bool], what: str) -> Reader:
-    """A reader for an applicator: it is checked here and followed by :mod:`.alternatives`."""
+    """Return a reader for an applicator, which is checked here and followed by :mod:`.alternatives`."""
 
     def read(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
         if not is_right(value):
@@ -201,11 +201,11 @@ def identifier(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, 
 
 
 def bound(keyword: str, side: Literal["low", "high"], opens: str | None = None) -> Reader:
-    """A reader for ``minimum`` or ``maximum``, which draft 4 opens with `opens`; without `opens` for an open bound."""
+    """Return a reader for a bound of numbers, which draft 4 makes exclusive with `opens`; None: always exclusive."""
 
     def read(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
         if opens is None and isinstance(value, bool) and found.draft <= 4:
-            return  # read with the bound that it opens
+            return  # read with the bound that it makes exclusive
         is_open = opens is None or (found.draft <= 4 and schema.get(opens) is True)
         bounds: dict[str, Any] = {side: _number(shape, keyword, value), side + "_open": is_open}
         shape.numbers = shape.numbers.meet(Numbers(**bounds))
@@ -224,7 +224,7 @@ def multiple_of(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str,
 
 
 def length(keyword: str, field: Literal["min_length", "max_length"]) -> Reader:
-    """A reader for a bound of a length."""
+    """Return a reader for a bound on a length."""
 
     def read(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
         bounds: dict[str, Any] = {field: _count(shape, keyword, value)}
@@ -373,17 +373,17 @@ def _checked_pattern(value: Any, path: str) -> None:
 
 
 def dependencies(keyword: str) -> Reader:
-    """``dependentRequired``, ``dependentSchemas``, and ``dependencies``, which is both."""
+    """Return a reader for ``dependentRequired``, ``dependentSchemas``, or ``dependencies``, which is both."""
 
     def read(found: Found, shape: ShapeBuilder, value: Any, schema: dict[str, Any]) -> None:
         if not isinstance(value, dict):
             fail(shape, keyword, f"{keyword} must be an object, not {shown(value)}")
-        for name, asked in value.items():
+        for name, condition in value.items():
             if not isinstance(name, str):
                 fail(shape, keyword, f"a property's name must be a string, not {shown(name)}")
-            names = _are_names(asked) and keyword != "dependentSchemas"
-            if not names and not (_is_schema(asked) and keyword != "dependentRequired"):
-                fail(shape, keyword, f"what {shown(name)} asks for must be names or a schema, not {shown(asked)}")
+            names = _are_names(condition) and keyword != "dependentSchemas"
+            if not names and not (_is_schema(condition) and keyword != "dependentRequired"):
+                fail(shape, keyword, f"the value of {shown(name)} must be names or a schema, not {shown(condition)}")
         if value:
             found.add(keyword, value)
 

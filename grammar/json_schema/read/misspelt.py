@@ -1,15 +1,16 @@
-"""Unknown keywords that look like a slip of the pen: ``propertes``.
+"""Finds unknown keywords that look misspelled: ``propertes``.
 
-Problem.  JSON Schema ignores what it does not know, so a misspelt keyword enforces nothing, and nobody is told.  But
-most unknown words are meant: ``x-...``, ``markdownDescription``, ``example``.
+Problem.  JSON Schema ignores words that it does not know, so a misspelled keyword enforces nothing, and nothing reports
+it.  But most unknown words are intended: ``x-...``, ``markdownDescription``, ``example``.
 
-Method.  A word is a slip if it is a keyword of no draft, and one edit (two from keywords of `LONG` letters or more)
-away from one that says something about documents: a letter too many, missing, in place of another, or two exchanged
-(optimal string alignment, after F. J. Damerau 1964), letter case aside.  What is near an annotation only (``titel``)
-harms nobody and is left alone; so are words that begin with a mark (``_enum`` is how people switch a keyword off) and
-those of `MEANT_ELSEWHERE`.  Of 824 unknown words in 9,849 schemas in use 41 are told, each a slip.
+Method.  A word is a slip if no draft has it as a keyword, and if it is one edit (two for keywords of `LONG` letters or
+more) away from a keyword that has an effect on documents.  An edit inserts, deletes or replaces a letter or swaps two
+neighbours (optimal string alignment, after F. J. Damerau 1964), regardless of case.  Words near an annotation only
+(``titel``) do no harm and are ignored.  So are words that begin with a mark (``_enum`` is a common way to disable a
+keyword) and those of `MEANT_ELSEWHERE`.  Of 824 unknown words in 9,849 schemas in use, 41 are reported, and each is a
+slip.
 
-Cost: unknown keywords only, each spelling once; at most `MAX_WORDS` of one document.
+Cost: unknown keywords only, each spelling once; at most `MAX_WORDS` per document.
 """
 
 from __future__ import annotations
@@ -24,55 +25,55 @@ MEANT_ELSEWHERE = frozenset(("definition", "example", "inclusiveMaximum", "inclu
 LONG = 8
 MAX_LENGTH = 64
 MAX_WORDS = 1000
-MAX_REMEMBERED = 4096  # words
+MAX_REMEMBERED = 4096  # words in the cache
 MAX_SHOWN = 8
 
 
 class Slip(NamedTuple):
-    """An unknown keyword that is near a known one."""
+    """An unknown keyword that resembles a known one."""
 
-    path: str  # of the first schema object that has it
+    path: str  # location of the first schema object that has it
     keyword: str
     meant: str
     n_places: int
 
 
 class UnknownWords:
-    """The words of one document that no draft knows, with the first of their places."""
+    """The words of one document that no draft knows, with their locations."""
 
-    __slots__ = ("_found",)
+    __slots__ = ("_places",)
 
     def __init__(self) -> None:
-        self._found: dict[str, dict[str, None]] = {}  # word -> paths
+        self._places: dict[str, dict[str, None]] = {}  # word -> paths
 
     def add(self, keyword: str, path: str) -> None:
-        if not isinstance(keyword, str):  # a dict of Python's can have any keys
+        if not isinstance(keyword, str):  # keys of a Python dict need not be strings
             return
-        places = self._found.get(keyword)
+        places = self._places.get(keyword)
         if places is not None:
             places[path] = None
-        elif len(self._found) < MAX_WORDS:
-            self._found[keyword] = {path: None}
+        elif len(self._places) < MAX_WORDS:
+            self._places[keyword] = {path: None}
 
     def slips(self) -> Iterator[Slip]:
-        for keyword, places in self._found.items():
+        for keyword, places in self._places.items():
             meant = intended(keyword)
             if meant is not None:
                 yield Slip(next(iter(places)), keyword, meant, len(places))
 
 
 def slips_text(slips: Sequence[Slip]) -> str:
-    """The text of a warning."""
+    """Return the text of a warning."""
     texts = []
     for path, keyword, meant, n_places in slips[:MAX_SHOWN]:
         places = "" if n_places == 1 else f" and {n_places - 1} more places"
-        texts.append(f"{keyword!r} at {path}{places} (is {meant!r} meant?)")
+        texts.append(f"{keyword!r} at {path}{places} (probably {meant!r})")
     more = f"; and {len(slips) - MAX_SHOWN} more" if len(slips) > MAX_SHOWN else ""
-    return f"unknown keywords say nothing about documents: {'; '.join(texts)}{more}"
+    return f"unknown keywords have no effect on documents: {'; '.join(texts)}{more}"
 
 
 def intended(word: str) -> str | None:
-    """The keyword that an unknown word was probably meant to be; None if it is near none."""
+    """Return the keyword that an unknown word probably stands for; None if it resembles none."""
     if not 2 < len(word) <= MAX_LENGTH:
         return None
     nearest = KEYWORDS.nearest
@@ -90,12 +91,12 @@ def _nearest(word: str) -> str | None:
         return None
     lowered = word.lower()
     near = ((distance(lowered, name.lower(), 2 if len(name) >= LONG else 1), name) for name in KEYWORDS.targets)
-    found = min((pair for pair in near if pair[0] is not None), default=None, key=lambda pair: pair[0] or 0)
-    return None if found is None else found[1]
+    nearest = min((pair for pair in near if pair[0] is not None), default=None, key=lambda pair: pair[0] or 0)
+    return None if nearest is None else nearest[1]
 
 
 def distance(a: str, b: str, most: int) -> int | None:
-    """The edits (insert, delete, replace, exchange neighbours) that make `a` from `b`; None for more than `most`."""
+    """Return the edits (insert, delete, replace, swap neighbours) from `b` to `a`; None if there are over `most`."""
     if abs(len(a) - len(b)) > most:
         return None
     above: list[int] = []  # the row before the last

@@ -1,21 +1,21 @@
-r"""What pydantic checks of a value and does not write into its schemas, as JSON Schema.
+r"""Conditions of pydantic's validators that pydantic does not write into its schemas, as JSON Schema.
 
-`narrowed` takes the schema of one pydantic core schema, a dict with a type, and adds what the validator of that type
-asks for.  Then documents that fit the schema are taken by the type.  Some schemas are narrower than the validator,
-where texts have several spellings:
+`narrowed` takes the schema of one pydantic core schema, a dict with a type, and adds the conditions of that type's
+validator.  Documents that match the result are accepted by the type.  Where texts have several spellings, some schemas
+are narrower than the validator:
 
     dates            a year from 1 on, within the bounds of the field
-    date-times       with an offset, or without one for ``NaiveDatetime``; no leap seconds, as in times
-    durations        at most six digits a number
-    Decimal          a number without exponent, within ``max_digits`` and ``decimal_places``; a string of digits, too,
-                     where the field has no bounds
+    date-times       with an offset, or without one for ``NaiveDatetime``; no leap seconds, also in times
+    durations        at most six digits per number
+    Decimal          a number without exponent, within ``max_digits`` and ``decimal_places``; also a string of digits,
+                     if the field has no bounds
     finite floats    without exponent
-    URLs             with one of the schemes and a host of up to four ASCII labels or an IPv4 address, no user
+    URLs             with one of the schemes and a host of up to four ASCII labels or an IPv4 address, without a user
     IP networks      without host bits; IPv6 with a prefix of whole groups
-    texts            ``\w``, ``\s``, ``\d``, ``\D`` and ``\W`` as in the Rust regex engine, or less
-    keys of dicts    numbers and booleans in the spelling of JSON
+    texts            ``\w``, ``\s``, ``\d``, ``\D`` and ``\W`` match what the Rust regex engine matches, or less
+    keys of dicts    numbers and booleans as JSON spells them
 
-The module imports nothing of pydantic.  docs/schema-support.md lists what only the validator checks.
+The module imports nothing from pydantic.  docs/schema-support.md lists the conditions that only the validator checks.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ _DURATION: Final = "^[^0-9]*(?:[0-9]{1,6}[^0-9]+)*$"
 _DECIMAL_TEXT: Final = r"^-?(?:0|[1-9][0-9]{0,27})(?:\.[0-9]{1,28})?$"
 _NUMBER: Final = r"-?(?:0|[1-9][0-9]{0,16})(?:\.[0-9]{1,16})?"
 _COUNTED_URL: Final = 200  # URLs of at most this many characters are counted exactly
-_PART: Final = 200  # characters or escapes of a path, a query and a fragment where a longer URL is bounded
+_PART: Final = 200  # characters or escapes in each of path, query and fragment, where a longer URL is bounded
 
 
 def narrowed(made: Schema, core: Any) -> Schema:
-    """The schema that pydantic made of a core schema, with what its validator checks."""
+    """Return the schema that pydantic made of a core schema, with the conditions of its validator."""
     if "$ref" in made:
         return made
     inner = core.get("schema")
-    if core["type"] == "function-wrap" and inner["type"] in ("url", "multi-host-url"):  # the classes of URLs
+    if core["type"] == "function-wrap" and inner["type"] in ("url", "multi-host-url"):  # pydantic's URL classes
         core = inner
     of_type = _BY_TYPE.get(core["type"])
     if of_type is not None:
@@ -74,7 +74,7 @@ def _date(made: Schema, core: Any) -> Schema:
 
 
 def _from(text: str) -> str:
-    """The texts with digits in the same places that are not below `text`, in the order of characters."""
+    """Return a pattern of the texts with digits in the same positions that are not below `text` in character order."""
     return _ordered(text, lambda digit: f"[{int(digit) + 1}-9]" if digit < "9" else None)
 
 
@@ -97,7 +97,7 @@ def _datetime(made: Schema, core: Any) -> Schema:
     year = "^(?:000[1-9]|00[1-9]|0[1-9]|[1-9])"
     if core.get("tz_constraint") != "naive":
         return _with_patterns(made, year, _NO_LEAP_SECOND)
-    made = {key: value for key, value in made.items() if key != "format"}  # which asks for an offset
+    made = {key: value for key, value in made.items() if key != "format"}  # this format requires an offset
     return _with_patterns(made, year, f"^{DATE}T{HOUR}:{SIXTY}:{SIXTY}{FRACTION_OF_SECOND}$")
 
 
@@ -144,7 +144,7 @@ def _decimal(made: Schema, core: Any) -> Schema:
 
 
 def _with_places(places: int, digits: int) -> Schema:
-    """Numbers with at most so many decimal places, and so many digits in all."""
+    """Numbers with at most `places` decimal places and `digits` digits in all."""
     bound = 10 ** (digits - places)
     return {"multipleOf": _power(-places), "exclusiveMinimum": -bound, "exclusiveMaximum": bound}
 
@@ -166,25 +166,25 @@ def _fraction(made: Schema, core: Any) -> Schema:
 
 # ---- texts -----------------------------------------------------------------------------------------------------------
 
-_WORD = r"\p{L}\p{M}\p{N}\p{Pc}\p{So}\u200c\u200d"  # all that Rust takes for a character of a word, and more
+_WORD = r"\p{L}\p{M}\p{N}\p{Pc}\p{So}\u200c\u200d"  # a superset of Rust's word characters
 _IN_RUST = {
     r"\s": r"[ \t\n\r\f\v]", r"\S": r"[^\s\x85]", r"\D": r"\P{Nd}", r"\W": f"[^{_WORD}]", r"\A": "^", r"\z": "$"
 }  # fmt: skip
 _IN_RUST_CLASS = {r"\s": r" \t\n\r\f\v", r"\D": r"\P{Nd}"}
 _IN_RUST_NEGATED = {r"\w": _WORD, r"\d": r"\p{Nd}", r"\s": r"\s\x85"}
-# pydantic's own pattern of a ByteSize takes units that there are not.
+# pydantic's own pattern for ByteSize accepts units that do not exist.
 _PATTERNS = {r"^\s*(\d*\.?\d+)\s*(\w+)?": "^[0-9]{1,15}(?: ?(?:[kKMGTPE](?:i?B)?|B))?$"}
 
 
 def ecma_pattern(pattern: str) -> str:
-    """A pattern of the Rust regex engine as one of ECMA-262 that matches the same texts, or fewer of them."""
+    """Return an ECMA-262 pattern that matches the same texts as a pattern of the Rust regex engine, or fewer."""
     if pattern in _PATTERNS:
         return _PATTERNS[pattern]
     out, kinds, start = [], _IN_RUST, 0
-    for found in re.finditer(r"\\.|\[\^?|\]", pattern, re.DOTALL):
-        token = found.group()
-        out.append(pattern[start : found.start()])
-        start = found.end()
+    for token_match in re.finditer(r"\\.|\[\^?|\]", pattern, re.DOTALL):
+        token = token_match.group()
+        out.append(pattern[start : token_match.start()])
+        start = token_match.end()
         if token in ("[", "[^") and kinds is _IN_RUST:
             kinds = _IN_RUST_CLASS if token == "[" else _IN_RUST_NEGATED
         elif token == "]":
@@ -218,7 +218,7 @@ def _base64(name: str) -> Callable[[Schema, Any], Schema]:
     def some(zeros: int) -> str:
         return "[" + "".join(letter for i, letter in enumerate(order) if not i & zeros).replace("-", r"\-") + "]"
 
-    # The high bit of each of three bytes is one of these bits; what is decoded has to be text, here ASCII.
+    # The high bit of each of three bytes is one of these bits.  Decoded data must be text, here ASCII.
     first, second, third = some(0b100000), some(0b001000), some(0b000010)
     any_last = some(0)
     of_text = (
@@ -260,7 +260,7 @@ _GROUP = "[0-9a-fA-F]{1,4}"
 
 
 def _ipv4_networks() -> str:
-    """Networks of each prefix, whose bits beyond it are 0."""
+    """Return a pattern of the networks of each prefix length, whose host bits are 0."""
     byte = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
     out = [rf"{IPV4}(?:/32)?"]
     for prefix in range(32):
@@ -282,7 +282,7 @@ _IPV6_INTERFACES = f"{IPV6}(?:/(?:12[0-8]|1[01][0-9]|[1-9]?[0-9]))?"
 
 
 def _texts(*patterns: str) -> Callable[[Schema, Any], Schema]:
-    """Any of some patterns in place of a format that JSON Schema does not know."""
+    """Replace a format that JSON Schema does not know by alternatives of patterns."""
     pattern = f"^(?:{'|'.join(patterns)})$"
     return lambda made, core: _with_patterns({k: v for k, v in made.items() if k != "format"}, pattern)
 

@@ -1,13 +1,13 @@
-"""Python types as schemas, and the values that documents of such schemas stand for.
+"""Python types as schemas, and readers that turn documents into values of these types.
 
-pydantic does both: models, dataclasses, TypedDicts, NamedTuples, enums, annotations, and functions by their parameters.
-wfsa does not depend on pydantic, which is imported where a type is given.
+pydantic does both, for models, dataclasses, TypedDicts, NamedTuples, enums, annotations, and functions by their
+parameters.  wfsa does not depend on pydantic and imports it only where a type is given.
 
 Closed objects.  pydantic ignores members that a type does not name, unless the type says otherwise, so its schemas take
-any members.  A model would write them, and they would be lost.  Here the objects of a type are closed unless the type
-keeps its extra members (``extra="allow"``, ``**kwargs``).  Schemas that are no types keep what they say.
+any members.  A model would write such members, and they would be lost.  So objects of a type are closed here unless the
+type keeps extra members (``extra="allow"``, ``**kwargs``).  Schemas that are not types are not changed.
 
-Functions are never called: a function stands for its arguments, which are read as its annotations say.
+Functions are never called: a function stands for its arguments, which are read by its annotations.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ _TYPES = (type, types.UnionType)
 
 
 def is_function(source: Any) -> bool:
-    """Whether `source` is a function, a bound method or a partial, which stand for their arguments."""
+    """Whether `source` is a function, a bound method or a partial; each stands for its arguments."""
     return isinstance(source, _FUNCTIONS)
 
 
 def is_type(source: Any) -> bool:
-    """Whether pydantic turns `source` into a schema: a type, an annotation, a function, a TypeAdapter."""
-    known = isinstance(source, _TYPES) or is_function(source)
-    return known or hasattr(source, "json_schema") or hasattr(source, "__origin__")
+    """Whether pydantic makes a schema of `source`: a type, an annotation, a function, a TypeAdapter."""
+    has_schema = isinstance(source, _TYPES) or is_function(source)
+    return has_schema or hasattr(source, "json_schema") or hasattr(source, "__origin__")
 
 
 def type_schema(source: Any) -> dict[str, Any]:
-    """The JSON Schema of a type's documents, or of the object of a function's arguments.
+    """Return the JSON Schema of a type's documents, or of the object of a function's arguments.
 
     Objects are closed unless the type keeps extra members.  Raises SchemaError if pydantic is not installed, or makes
     no schema of `source`.
@@ -47,23 +47,25 @@ def type_schema(source: Any) -> dict[str, Any]:
         schema: dict[str, Any] = _adapter(source).json_schema(schema_generator=_generator())
     except SchemaError:
         raise
-    except Exception as err:  # pydantic's errors are many, and a model can raise its own
-        raise SchemaError(f"pydantic makes no schema of {source!r}: {err}; at $") from err
+    except Exception as err:  # pydantic has many errors, and a model can raise its own
+        raise SchemaError(f"pydantic cannot make a schema of {source!r}: {err}; at $") from err
     return schema
 
 
 def type_reader(source: Any) -> Callable[[str | bytes], Any]:
-    """What turns the JSON text of a document into a value of the type, or into a dict of a function's arguments.
+    """Return a function from the JSON text of a document to a value of the type, or to a dict of a function's
+    arguments.
 
-    The dict has every parameter that has a value in the text or a default, by name, and the members of ``**kwargs``.
-    The reader raises ``pydantic.ValidationError`` for a text that the type refuses, and what its validators raise.
+    The dict contains, by name, every parameter that has a value in the text or a default, and the members of
+    ``**kwargs``.  The reader raises ``pydantic.ValidationError`` for a text that the type refuses, and any error of the
+    type's validators.
     """
     read: Callable[[str | bytes], Any] = _adapter(source).validate_json
     return read
 
 
 def _adapter(source: Any) -> Any:
-    """A pydantic TypeAdapter of `source` that calls no function which was given as a schema."""
+    """Return a pydantic TypeAdapter of `source`; it never calls a function that was given as a schema."""
     try:
         from pydantic import TypeAdapter
     except ImportError:
@@ -77,7 +79,7 @@ def _adapter(source: Any) -> Any:
 
 
 def _function_of(core_schema: Any) -> Any:
-    """The function that an adapter calls, None if it adapts a type."""
+    """Return the function that an adapter calls, or None if it adapts a type."""
     while core_schema["type"] == "definitions":
         core_schema = core_schema["schema"]
     function = core_schema.get("function") if core_schema["type"] == "call" else None
@@ -85,7 +87,7 @@ def _function_of(core_schema: Any) -> Any:
 
 
 def _arguments_of(function: Any) -> Any:
-    """A function with the parameters of `function` that returns its arguments, by name."""
+    """Return a function with the parameters of `function` that returns its arguments by name."""
     signature = inspect.signature(function)
 
     def arguments(*positional: Any, **named: Any) -> dict[str, Any]:
@@ -105,7 +107,7 @@ def _arguments_of(function: Any) -> Any:
 
 @functools.cache
 def _generator() -> type:
-    """pydantic's generator of schemas, with closed objects and with what validators check."""
+    """Return pydantic's generator of schemas, with closed objects and the conditions of validators."""
     from pydantic.json_schema import GenerateJsonSchema
 
     class CheckedTypes(GenerateJsonSchema):
@@ -128,7 +130,7 @@ def _generator() -> type:
 
 
 def _closed(schema: dict[str, Any]) -> dict[str, Any]:
-    """An object schema that takes no other members than those it names, unless it says which."""
+    """Close an object schema, unless it says itself which further members it takes."""
     if schema.get("type") == "object" and schema.get("properties") is not None:
         schema.setdefault("additionalProperties", False)
     return schema

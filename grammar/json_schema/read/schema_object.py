@@ -1,9 +1,8 @@
-"""Reading one schema object, keyword by keyword, into a `Shape`.
+"""Reads one schema object, keyword by keyword, into a `Shape`.
 
-Input: the dict, its path.  Output: the shape, and the ``$ref`` and the applicators (``anyOf``, ``not``, ...) found
-next to it: they need other schemas, so :mod:`.alternatives` follows them.
-Each keyword has one reader, in its row of the table; a word without a reader in a draft is an annotation there, and is
-skipped.
+Input: the dict and its path.  Output: the shape, and the ``$ref`` and the applicators (``anyOf``, ``not``, ...) next to
+it.  They need other schemas, so :mod:`.alternatives` follows them.  Each keyword has one reader, in its row of the
+table.  A word without a reader in a draft is an annotation there, and is skipped.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from .shape_builder import ShapeBuilder
 def read_keywords(
     schema: dict[str, Any], path: str, document: Document, tracks: Tracks = Tracks.NONE
 ) -> tuple[Shape, Found]:
-    """The shape of one schema object, and what else it refers to.
+    """Return the shape of one schema object, and its references and applicators.
 
-    What the keywords evaluate is noted if `tracks` says so, and if one of them is ``unevaluated...``.
+    Evaluated parts are recorded as `tracks` says, and if one of the keywords is ``unevaluated...``.
     """
     draft = document.draft_at(path)
     readers = KEYWORDS.readers[draft]
@@ -51,7 +50,7 @@ def read_keywords(
         document.widenings.add(path, "additionalProperties", "a name may match a pattern that is not enforced")
         shape.additional = ANYTHING
     if shape.universals and shape.additional is not ANYTHING:
-        # All others: not named, and not matching a pattern either.
+        # `additional` applies to names that are not listed and match no pattern.
         patterns = frozenset(keys.pattern for keys, _ in shape.universals if keys.pattern is not None)
         if patterns:
             others = KeyClass(names=frozenset(shape.properties), patterns=patterns)
@@ -63,7 +62,7 @@ def read_keywords(
 
 
 def _note_seen(shape: ShapeBuilder, schema: dict[str, Any], draft: int) -> None:
-    """What this object's own keywords evaluate."""
+    """Record what the keywords of this object evaluate."""
     properties, patterns, items = schema.get("properties"), schema.get("patternProperties"), schema.get("items")
     tuple_items = items if isinstance(items, list) else schema.get("prefixItems") if draft >= 2020 else None
     seen = Seen(

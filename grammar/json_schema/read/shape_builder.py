@@ -1,4 +1,4 @@
-"""The shape of one schema object while its keywords are read."""
+"""Builds the shape of one schema object while its keywords are read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..domains.types import ANY_TYPE, ARRAY, OBJECT
 
 
 class ShapeBuilder:
-    """Conditions that readers of keywords set, one keyword after the other."""
+    """The conditions that readers of keywords set, one keyword after the other."""
 
     seen: Seen = NOT_SEEN
     mask = ANY_TYPE
@@ -40,12 +40,12 @@ class ShapeBuilder:
         self.path = path
 
     def shape(self) -> Shape:
-        """Return the shape of what has been set; conditions on values of other types are left out."""
+        """Return the shape of the conditions that have been set; conditions of types outside the mask are dropped."""
         mask = self.mask
         arrays = self._arrays() if mask & ARRAY else ANY_ARRAYS
         objects = self._objects() if mask & OBJECT else ANY_OBJECTS
         fields = self.path, self.seen, mask, self.values, self.numbers, self.strings, arrays, objects, self.loose
-        shape: Shape = tuple.__new__(Shape, fields)  # most shapes are made here, and this takes half the time
+        shape: Shape = tuple.__new__(Shape, fields)  # most shapes are made here, and this halves the time
         return shape
 
     def _arrays(self) -> Arrays:

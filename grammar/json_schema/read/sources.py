@@ -1,6 +1,6 @@
-"""Things that are a schema in another form: JSON text, pydantic models, dataclasses, TypedDicts.
+"""Schemas in other forms: JSON text, pydantic models, dataclasses, TypedDicts.
 
-Python types are the part of :mod:`.python_types`.
+:mod:`.python_types` handles Python types.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from .python_types import is_type, type_schema
 
 @dataclass(frozen=True, slots=True)
 class SchemaSource:
-    """What a constraint was made from: the schema as data and the options, for messages."""
+    """The source of a constraint, for messages: the schema as data, and the options."""
 
     schema: Any
     options: SchemaOptions
-    tools: bool = False  # is it the union of calls that :mod:`..tools` makes
+    tools: bool = False  # whether it is the union of calls that :mod:`..tools` makes
 
 
 @Boundary(SchemaError)
 def schema_of(source: Any) -> Any:
-    """The schema (dict or bool) that `source` stands for."""
+    """Return the schema (dict or bool) that `source` stands for."""
     if isinstance(source, (str, bytes, bytearray)):
         return _parse(source)
     if is_type(source):
@@ -51,31 +51,32 @@ def _parse(text: str | bytes | bytearray) -> Any:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise SchemaError(f"the schema is not JSON: {name} is no JSON value; at $")
+    raise SchemaError(f"the schema is not JSON: {name} is not a JSON value; at $")
 
 
-# ---- sources as text, for what is saved ------------------------------------------------------------------------------
+# ---- sources as text, for saved constraints --------------------------------------------------------------------------
 
-_KEPT = tuple(f.name for f in fields(SchemaOptions) if f.name != "registry")
+_SAVED = tuple(f.name for f in fields(SchemaOptions) if f.name != "registry")
 
 
 def to_text(source: SchemaSource) -> str | None:
-    """A source as JSON text, with the documents of a registry that is a mapping of ours; None if it is none.
+    """Return a source as JSON text, with the documents of its registry if that is a mapping of ours; None if
+    impossible.
 
-    Bounds that only a Decimal can hold are rounded: the text is for messages.
+    Bounds that only a Decimal can represent are rounded: the text is for messages.
     """
-    options = {name: getattr(source.options, name) for name in _KEPT}
+    options = {name: getattr(source.options, name) for name in _SAVED}
     documents = getattr(source.options.registry, "documents", {})
-    kept = {"schema": source.schema, "options": options, "tools": source.tools, "documents": documents}
+    record = {"schema": source.schema, "options": options, "tools": source.tools, "documents": documents}
     try:
-        return json.dumps(kept, default=_rounded)
+        return json.dumps(record, default=_rounded)
     except (ValueError, TypeError, RecursionError):
         return None
 
 
 def _rounded(value: Any) -> Any:
     if not isinstance(value, Decimal):
-        raise TypeError(f"{type(value).__name__} is no JSON")
+        raise TypeError(f"{type(value).__name__} is not JSON")
     number = float(value)
     if not math.isfinite(number):
         raise ValueError("a number too large to write")
@@ -83,11 +84,11 @@ def _rounded(value: Any) -> Any:
 
 
 def from_text(text: str) -> SchemaSource:
-    """The inverse of `to_text`; ValueError, TypeError or SchemaError if it cannot be."""
-    kept = json.loads(text)
-    if not isinstance(kept, dict) or not isinstance(kept.get("options"), dict):
-        raise ValueError("no source of a constraint")
-    if not isinstance(kept.get("schema"), (dict, bool)) or not isinstance(kept.get("documents"), dict):
-        raise ValueError("no schema")
-    options = SchemaOptions(**kept["options"], registry=kept["documents"] or None)
-    return SchemaSource(kept["schema"], options, kept.get("tools") is True)
+    """Return the source of a text that `to_text` made; raises ValueError, TypeError or SchemaError for other texts."""
+    record = json.loads(text)
+    if not isinstance(record, dict) or not isinstance(record.get("options"), dict):
+        raise ValueError("the text is not the source of a constraint")
+    if not isinstance(record.get("schema"), (dict, bool)) or not isinstance(record.get("documents"), dict):
+        raise ValueError("the source has no schema")
+    options = SchemaOptions(**record["options"], registry=record["documents"] or None)
+    return SchemaSource(record["schema"], options, record.get("tools") is True)

@@ -1,7 +1,7 @@
-"""``"strict": true`` of OpenAI's response formats and tools: every named property, and no other.
+"""Makes schemas strict, for ``"strict": true`` of OpenAI's response formats and tools: every named property, no others.
 
 OpenAI refuses a schema that does not say so itself; here it is read as if it did.  An object with ``properties`` gets
-``additionalProperties: false`` and all its names under ``required``, wherever the strict subset has schemas:
+``additionalProperties: false`` and all its names under ``required``, in all places where the strict subset has schemas:
 ``properties``, ``items``, ``prefixItems``, ``anyOf``, ``$defs`` and ``definitions``.  An ``additionalProperties`` that
 is a schema is kept.  Keywords outside the subset (``allOf``, ``not``, ...) keep their meaning.
 """
@@ -15,18 +15,18 @@ _LISTS = ("anyOf", "prefixItems")
 
 
 def strict_schema(schema: Any) -> Any:
-    """Return the schema of the same documents with all named properties and no others; `schema` is not changed."""
+    """Return the schema whose objects have all named properties and no others; `schema` itself is not changed."""
     return _Strict().of(schema)
 
 
 def as_asked(schema: Any, holder: Any) -> Any:
-    """`schema`, or the strict one where the tool or response format that holds it says ``"strict": true``."""
+    """Return `schema`, made strict if the tool or response format that contains it has ``"strict": true``."""
     return strict_schema(schema) if holder.get("strict") is True else schema
 
 
 class _Strict:
     def __init__(self) -> None:
-        self._made: dict[int, dict[str, Any]] = {}  # by the number of a schema, which the caller keeps alive
+        self._made: dict[int, dict[str, Any]] = {}  # by the id of a schema, which the caller keeps alive
 
     def of(self, schema: Any) -> Any:
         if not isinstance(schema, dict):

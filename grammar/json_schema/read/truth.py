@@ -1,15 +1,15 @@
-"""Truth functions of compounds: two compounds with the same function of their schemas are one child.
+"""Truth functions of compounds: two compounds with the same function of their schemas become one child.
 
-Problem.  A schema that leads back to itself through ``not``, ``oneOf`` or ``if`` is combined with its own children
-again and again: A, A and not B, not (A and not B) and A, and so on.  There is no end of such expressions.  A lowering
-that takes each expression for another child does not end.  But n schemas have finitely many truth functions.
+Problem.  A schema that refers to itself through ``not``, ``oneOf`` or ``if`` is combined with its own children again
+and again: A, A and not B, not (A and not B) and A, and so on without end.  A lowering that takes each expression for
+another child does not terminate.  But n schemas have finitely many truth functions.
 
 Method: reduced ordered binary decision diagrams (R. E. Bryant 1986).  They are interned, so equal functions are equal
 numbers.  A node is (variable, function where the variable is false, function where it is true).  Variables are numbered
 in the order in which `Truth` meets their schemas.
 
-Cost: diagrams can grow exponentially, and operations recur once for each variable.  Both have a limit.  Beyond it
-`Truth` returns no function, and compounds are told apart by their parts.
+Cost: diagrams can grow exponentially, and operations recur once per variable.  Both have a limit.  Beyond it `Truth`
+returns no function, and compounds are distinguished by their parts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Literal
 
 FALSE, TRUE = 0, 1
 MAX_VARIABLES = 64
-MAX_NODES = 20_000  # of all functions of one document
+MAX_NODES = 20_000  # nodes of all functions of one document
 
 Function = int
 
@@ -28,7 +28,7 @@ class TooManyNodes(Exception):
 
 
 class Truth:
-    """The truth functions of one document; schemas are known by numbers."""
+    """The truth functions of one document; schemas are given by numbers."""
 
     __slots__ = ("_conjunctions", "_negations", "_nodes", "_number_of", "_numbers", "_variables")
 
@@ -38,10 +38,10 @@ class Truth:
         self._conjunctions: dict[tuple[Function, Function], Function] = {}
         self._negations: dict[Function, Function] = {}
         self._variables: dict[int, int] = {}  # number of a schema -> its variable
-        self._numbers: list[int] = []  # the other way round
+        self._numbers: list[int] = []  # number of a schema, by its variable
 
     def of_schema(self, number: int) -> Function | None:
-        """The function that is true where a schema holds; None if there are too many schemas."""
+        """Return the function that is true where a schema holds; None if there are too many schemas."""
         variable = self._variables.get(number)
         if variable is None:
             if len(self._variables) >= MAX_VARIABLES:
@@ -51,7 +51,7 @@ class Truth:
         return self._node(variable, FALSE, TRUE)
 
     def combined(self, kind: Literal["and", "or", "not"], functions: list[Function]) -> Function | None:
-        """A compound of functions; None if it is too large."""
+        """Return a compound of functions; None if it is too large."""
         try:
             if kind == "not":
                 return self._not(functions[0])
@@ -65,7 +65,7 @@ class Truth:
             return None
 
     def literals(self, function: Function) -> list[tuple[int, bool]] | None:
-        """The schemas that hold and do not hold, if a function is a conjunction of these; else None."""
+        """Return the schemas that hold and do not hold, if a function is a conjunction of these; else None."""
         out: list[tuple[int, bool]] = []
         while function > TRUE:
             variable, if_false, if_true = self._nodes[function]
@@ -79,22 +79,22 @@ class Truth:
         if if_false == if_true:
             return if_false
         key = variable, if_false, if_true
-        got = self._number_of.get(key)
-        if got is None:
+        node = self._number_of.get(key)
+        if node is None:
             if len(self._nodes) >= MAX_NODES:
                 raise TooManyNodes
-            got = self._number_of[key] = len(self._nodes)
+            node = self._number_of[key] = len(self._nodes)
             self._nodes.append(key)
-        return got
+        return node
 
     def _not(self, f: Function) -> Function:
         if f <= TRUE:
             return 1 - f
-        got = self._negations.get(f)
-        if got is None:
+        negation = self._negations.get(f)
+        if negation is None:
             variable, if_false, if_true = self._nodes[f]
-            got = self._negations[f] = self._node(variable, self._not(if_false), self._not(if_true))
-        return got
+            negation = self._negations[f] = self._node(variable, self._not(if_false), self._not(if_true))
+        return negation
 
     def _and(self, f: Function, g: Function) -> Function:
         if f in (g, FALSE) or g == TRUE:
@@ -102,12 +102,12 @@ class Truth:
         if f == TRUE or g == FALSE:
             return g
         key = (f, g) if f < g else (g, f)
-        got = self._conjunctions.get(key)
-        if got is None:
+        conjunction = self._conjunctions.get(key)
+        if conjunction is None:
             (v, f0, f1), (w, g0, g1) = self._nodes[f], self._nodes[g]
             if v < w:
                 g0 = g1 = g
             elif w < v:
                 f0 = f1 = f
-            got = self._conjunctions[key] = self._node(min(v, w), self._and(f0, g0), self._and(f1, g1))
-        return got
+            conjunction = self._conjunctions[key] = self._node(min(v, w), self._and(f0, g0), self._and(f1, g1))
+        return conjunction

@@ -1,6 +1,6 @@
-"""How exactly a keyword is enforced, under which options: what a report says of it.
+"""How exactly a keyword is enforced under some options, for reports.
 
-A `Judge` is in the row of its keyword in :mod:`.keyword_table`; a row without one is enforced exactly.
+The `Judge` of a keyword is in its row of :mod:`.keyword_table`; a keyword without one is enforced exactly.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from ..spelling.formats import NARROWED, format_name
 from ..spelling.numbers import PLACES as N_PLACES
 
 Status = Literal["enforced", "narrowed", "annotation", "widened"]
-Verdict = tuple[Status, str]  # and a note
+Verdict = tuple[Status, str]  # status, note
 Judge = Callable[[Any, dict[str, Any], SchemaOptions, int], Verdict]  # (value, schema object, options, draft)
 
 ENFORCED: Verdict = ("enforced", "")
 _FAR = N_PLACES + 4
 _PLACES = (
-    f"beside an exponent at most {N_PLACES} digits before and behind the point (not 1{'0' * _FAR}e-{_FAR})"
+    f"with an exponent at most {N_PLACES} digits before and after the point (not 1{'0' * _FAR}e-{_FAR})"
 )
 _CANONICAL = "strings only as json.dumps(ensure_ascii=False) spells them"
 _NO_EXPONENT = "no exponents (0.001, not 1e-3), no -0"
 
 
 def narrowed(*notes: str) -> Verdict:
-    """A verdict with the notes that are not empty; exact without any."""
+    """Return a verdict with the notes that are not empty; without any, the keyword is enforced."""
     note = "; ".join(filter(None, notes))
     return ("narrowed", note) if note else ENFORCED
 
@@ -39,12 +39,12 @@ def _if_canonical(options: SchemaOptions, note: str) -> str:
 
 
 def text(value: Any, schema: dict[str, Any], options: SchemaOptions, draft: int) -> Verdict:
-    """Strings that have to be of a language."""
+    """Judge a keyword that restricts strings to a language."""
     return narrowed(_if_canonical(options, _CANONICAL))
 
 
 def number(value: Any, schema: dict[str, Any], options: SchemaOptions, draft: int) -> Verdict:
-    """A bound or a divisor of numbers; draft 4's true and false are none."""
+    """Judge a bound or a divisor of numbers; the true and false of draft 4 are neither."""
     if isinstance(value, bool):
         return ENFORCED
     return narrowed(_if_canonical(options, _NO_EXPONENT) or (_PLACES if value else ""))
@@ -61,20 +61,20 @@ def format_(value: Any, schema: dict[str, Any], options: SchemaOptions, draft: i
     if options.formats != "assert" or not format_name(value, draft):
         return "annotation", f"the format {value!r} is not checked"
     is_part = value in NARROWED or "maxLength" in schema
-    part = f"of {value} a sublanguage (wfsa.grammar.json_schema.spelling.formats)" if is_part else ""
+    part = f"only a sublanguage of {value} (wfsa.grammar.json_schema.spelling.formats)" if is_part else ""
     return narrowed(_if_canonical(options, _CANONICAL), part)
 
 
 def content_encoding(value: Any, schema: dict[str, Any], options: SchemaOptions, draft: int) -> Verdict:
     if options.formats != "assert" or encoding_pattern(value) is None:
-        return "annotation", f"what is in {value!r} is not checked"
+        return "annotation", f"the content {value!r} is not checked"
     return text(value, schema, options, draft)
 
 
 def content_media_type(value: Any, schema: dict[str, Any], options: SchemaOptions, draft: int) -> Verdict:
     if options.formats != "assert" or not holds_json(schema):
-        return "annotation", f"what is in {value!r} is not checked"
-    part = "a sublanguage, not nested deeply (wfsa.grammar.json_schema.spelling.contents)"
+        return "annotation", f"the content {value!r} is not checked"
+    part = "only a sublanguage, not nested deeply (wfsa.grammar.json_schema.spelling.contents)"
     return narrowed(_if_canonical(options, _CANONICAL), part)
 
 
@@ -85,7 +85,7 @@ def unique_items(value: Any, schema: dict[str, Any], options: SchemaOptions, dra
 
 
 def names(value: Any, schema: dict[str, Any], options: SchemaOptions, draft: int) -> Verdict:
-    """Properties that are named."""
+    """Judge a keyword that names properties."""
     if not value:
         return ENFORCED
     order = "in the order of the schema, all others last" if options.property_order == "declared" else ""
@@ -95,12 +95,12 @@ def names(value: Any, schema: dict[str, Any], options: SchemaOptions, draft: int
 
 def required(value: Any, schema: dict[str, Any], options: SchemaOptions, draft: int) -> Verdict:
     if isinstance(schema.get("properties"), dict) and {*value} <= {*schema["properties"]}:
-        return ENFORCED  # `properties` says it
+        return ENFORCED  # `properties` has the verdict
     return names(value, schema, options, draft)
 
 
 def counted_names(value: Any, schema: dict[str, Any], options: SchemaOptions, draft: int) -> Verdict:
-    """Properties that are counted, or told apart from others."""
+    """Judge a keyword that counts properties, or separates them from others."""
     return narrowed("" if value is True else _if_canonical(options, "names canonically spelled"))
 
 
@@ -123,9 +123,9 @@ def enum(value: Any, schema: dict[str, Any], options: SchemaOptions, draft: int)
 
 
 def _within(values: Any) -> list[Any]:
-    """Values and all that is in them."""
+    """Return values and everything in them."""
     todo = list(values)
-    for value in todo:  # grows while it is walked
+    for value in todo:  # grows during the loop
         if isinstance(value, (list, dict)):
             todo += value if isinstance(value, list) else value.values()
     return todo

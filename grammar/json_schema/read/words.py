@@ -1,8 +1,7 @@
-"""What keywords ask for, in words: ``at most 120`` in ``/properties/age/maximum: at most 120``.
+"""Describes the condition of each keyword in words: ``at most 120`` in ``/properties/age/maximum: at most 120``.
 
-One keyword gives one short phrase that is read after its pointer and a colon.  It says what the keyword asks for; what
-a document did wrong is added by whoever knows the document.  Each keyword's phrase is in its row of
-:mod:`.keyword_table`.
+A phrase is short and is read after the keyword's pointer and a colon.  It states the condition only; code that knows
+the document adds how the document violates it.  The phrase of each keyword is in its row of :mod:`.keyword_table`.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-Phrase = Callable[[Any, dict[str, Any]], str]  # (value of the keyword, the schema object) -> what it asks for
+Phrase = Callable[[Any, dict[str, Any]], str]  # (value of the keyword, the schema object) -> the condition
 
 MAX_SHOWN = 6  # values of an enum, names of a list
 _MAX_TEXT = 40  # characters of one value
@@ -19,7 +18,7 @@ _ARTICLES = {"integer": "an integer", "object": "an object", "array": "an array"
 
 
 def value_text(value: Any) -> str:
-    """A JSON value, cut if it is long."""
+    """Return a JSON value as text, cut if it is long."""
     try:
         text = json.dumps(value, ensure_ascii=False, default=str)
     except (ValueError, RecursionError):
@@ -29,7 +28,7 @@ def value_text(value: Any) -> str:
 
 
 def list_text(values: Iterable[Any]) -> str:
-    """Values with commas between them, the first few if they are many."""
+    """Return values separated by commas, only the first few if there are many."""
     listed = list(values)
     text = ", ".join(map(value_text, listed[:MAX_SHOWN]))
     return text if len(listed) <= MAX_SHOWN else f"{text}, … ({len(listed)} values)"
@@ -59,19 +58,19 @@ def format_text(value: str, schema: dict[str, Any]) -> str:
 def contains_text(value: Any, schema: dict[str, Any]) -> str:
     low, high = schema.get("minContains", 1), schema.get("maxContains")
     counts = f"at least {low}" if high is None else f"{low} to {high}"
-    return f"{counts} of the items must fit"
+    return f"{counts} of the items must match"
 
 
 def bound_text(closed: str, opened: str, exclusive: str) -> Phrase:
-    """``at least 3``, or ``above 3`` where draft 4's `exclusive` is true."""
+    """Return a phrase like ``at least 3``, or ``above 3`` where `exclusive` (of draft 4) is true."""
     return lambda value, schema: f"{opened if schema.get(exclusive) is True else closed} {value_text(value)}"
 
 
 def count_text(bound: str, one: str, several: str) -> Phrase:
-    """``at most 1 character``, ``at most 9 characters``."""
+    """Return a phrase like ``at most 1 character``, ``at most 9 characters``."""
     return lambda value, schema: f"{bound} {value_text(value)} {one if value == 1 else several}"
 
 
 def rest_text(if_false: str, otherwise: str) -> Phrase:
-    """A phrase for what is not named elsewhere."""
+    """Return a phrase for items or properties that no other keyword names."""
     return lambda value, schema: if_false if value is False else otherwise

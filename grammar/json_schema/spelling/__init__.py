@@ -1,1 +1,1 @@
-"""The texts of values: regular expressions for numbers, strings, formats and contents, and finite sets of values."""
+"""The texts of values: regular languages for numbers, strings, formats and contents, and finite sets of values."""

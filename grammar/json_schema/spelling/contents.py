@@ -1,12 +1,12 @@
-r"""What a string holds: ``contentEncoding`` and ``contentMediaType``, which draft 7 lets a validator assert.
+r"""The contents of strings: ``contentEncoding`` and ``contentMediaType``, which draft 7 allows a validator to assert.
 
-    base64, base64url, base16,   RFC 4648, with its padding, the bits of the padding 0 (section 3.5); base16 in either
-    base32, base32hex            letter case.  Exact: a pattern
-    application/json             RFC 8259, where lone surrogates have no text: nested without bound, so no regular
-                                 language.  A sublanguage, nested up to `DEPTH` deep, and one that holds them all
+    base64, base64url, base16,   RFC 4648, with its padding, whose bits are 0 (section 3.5); base16 in either letter
+    base32, base32hex            case.  Exact: a pattern
+    application/json             RFC 8259, where lone surrogates have no text.  Not regular, since it nests without
+                                 bound: a sublanguage that nests up to `DEPTH` deep, and one that contains all texts
     both                         a text of JSON in base64: refused, it would take the product of bits and characters
 
-Any other name is an annotation, and so is everything in drafts 2019-09 and later, which say that it has to be.
+Any other name is an annotation, and so is everything in drafts 2019-09 and later, as these require.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ _ENCODINGS = {
 
 
 def encoding_pattern(name: object) -> str | None:
-    """The pattern of all texts in an encoding; None if the name is an annotation."""
+    """Return the pattern of all texts in an encoding; None if the name is an annotation."""
     return _ENCODINGS.get(name) if isinstance(name, str) else None
 
 
 def holds_json(schema: dict[str, Any]) -> bool:
-    """Whether a schema's strings have to hold JSON: as it stands or in an encoding that is known."""
+    """Whether a schema requires its strings to contain JSON: plain or in a known encoding."""
     plain = "contentEncoding" not in schema or encoding_pattern(schema["contentEncoding"]) is not None
     return plain and schema.get("contentMediaType") == JSON
 
@@ -76,11 +76,11 @@ def _value(depth: int) -> str:
 
 
 def json_text() -> str:
-    """Texts of JSON that nest at most `DEPTH` deep, as a pattern."""
+    """Return a pattern of the JSON texts that nest at most `DEPTH` deep."""
     return f"{_SPACE}{_value(DEPTH)}{_SPACE}"
 
 
-# The first character says what the last one is.
+# The first character of a text decides the last one.
 WIDE_JSON_TEXT = (
     rf"{_SPACE}(?:\{{(?s:.)*\}}|\[(?s:.)*\]|{_STRING}|{_NUMBER}|true|false|null){_SPACE}"
 )

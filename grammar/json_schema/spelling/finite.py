@@ -1,11 +1,11 @@
 """Finite sets of values: ``enum`` and ``const``, equality of JSON values, and their spellings.
 
 Two JSON values are equal if they are the same number, string, ..., whatever their spelling: 1 and 1.0 are one value,
-and ``true`` is no number.  `json_key` maps equal values to equal hashable keys.
+and ``true`` is not a number.  `json_key` maps equal values to equal hashable keys.
 
 A value is written the way ``json.dumps(value, ensure_ascii=False)`` writes it.  Where every spelling is taken, that
-stands for the value, and :mod:`..write.lexemes` has the others; `MAX_SPELLED` bounds for how many.
-A whole number that the schema writes with a fraction (``1.0``) is accepted both ways.
+spelling stands for the value, and :mod:`..write.lexemes` makes the others; `MAX_SPELLED` bounds for how many values.  A
+whole number that the schema writes with a fraction (``1.0``) is accepted both ways.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from .intervals import decimal_of, n_digits
 from .strings import quoted
 
 Key = tuple[str, Any]
-MAX_SPELLED = 2048  # characters of the constants of one enum that are taken in every spelling
-NUMBER_SIZE = 32  # what a number among them counts
-MAX_BITS = 13000  # of an integer; Python writes no more than 4,300 digits
+MAX_SPELLED = 2048  # largest size of the constants of one enum that are taken in every spelling, in characters
+NUMBER_SIZE = 32  # size of a number among them, in characters
+MAX_BITS = 13000  # bits of an integer; Python writes at most 4,300 digits
 
 
 def json_key(value: Any) -> Key:
-    """Equal for equal JSON values."""
+    """Return a key that is equal for equal JSON values."""
     if isinstance(value, bool):
         return "b", value
     if isinstance(value, (int, float, Decimal)):
@@ -39,9 +39,9 @@ def json_key(value: Any) -> Key:
 
 
 def is_json(value: Any) -> bool:
-    """Whether a Python value is a JSON value throughout (no NaN, no bytes, string keys, no monstrous integer).
+    """Whether a Python value is a JSON value throughout (no NaN, no bytes, string keys, no integer beyond `MAX_BITS`).
 
-    One that contains itself nests without end, which is for those who read it to refuse; here each part is seen once.
+    A value that contains itself nests without end; its readers refuse it.  Here each part is examined once.
     """
     todo, seen = [value], set()
     while todo:
@@ -80,11 +80,11 @@ def is_whole(number: int | float | Decimal) -> bool:
 
 
 def is_cheap(values: list[Any]) -> bool:
-    """Whether every spelling of these constants fits into a small automaton."""
+    """Whether every spelling of these constants fits in a small automaton."""
     size = len(values)
     todo = list(values)
-    seen: set[int] = set()  # a list or dict that is met again adds nothing to the automaton
-    for value in todo:  # grows while it is walked
+    seen: set[int] = set()  # a list or dict that occurs again adds nothing to the automaton
+    for value in todo:  # grows during the loop
         if isinstance(value, (list, dict)):
             if id(value) in seen:
                 continue
@@ -103,7 +103,7 @@ def is_cheap(values: list[Any]) -> bool:
 
 
 def scalar_spellings(value: Any) -> tuple[bytes, ...]:
-    """The accepted spellings of a string, number, boolean or null; none for a lone surrogate."""
+    """Return the accepted spellings of a string, number, boolean or null; none for a lone surrogate."""
     if isinstance(value, str):
         try:
             return (quoted(value),)

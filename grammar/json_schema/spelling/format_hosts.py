@@ -1,25 +1,29 @@
-r"""Formats of names of machines and mailboxes: ipv4, ipv6, hostname, email and their international forms.
+r"""Formats of hosts and mailboxes: ipv4, ipv6, hostname, email and their international forms.
 
-Problem.  Their syntax is simple, their lengths are not: a label has at most 63 octets and a name at most 253, and the
-exact automaton has the product, 30,000 states.  So the whole length is a counter's (`..._of_any_length` are the
-languages without it, and :data:`.formats.BY_LENGTH` says how much is counted); a label and the local part are copies
-of states.  Where nothing is counted, as in names of members, blocks stand for the length: of 32 octets, each label
-starts one.  An international label is measured in Punycode, which no automaton of a useful size can do, and so these
-are sublanguages, a few hundred states each, that hold what documents use:
+Problem.  Their syntax is simple, their lengths are not.  A label has at most 63 octets and a name at most 253, and the
+exact automaton is the product of both, with 30,000 states.  So the whole length is counted by a terminal:
+`..._of_any_length` are the languages without it, and :data:`.formats.BY_LENGTH` has the bounds.  The lengths of labels
+and of the local part are copies of states.  Where nothing is counted, as in names of members, blocks of 32 octets
+approximate the length, and each label starts a block.  The length of an international label is measured in Punycode,
+which no automaton of a useful size can compute.  So these formats are sublanguages of a few hundred states each, which
+cover common documents:
 
     hostname       RFC 1123, 253 octets; or 8 blocks, of which a label of 32 to 63 octets takes two.  From draft 7 on a
-                   label ``xn--..`` has to be right Punycode: no label has "--" in its third and fourth place
-    email          RFC 5321 Mailbox: 64 octets before "@", a path of 254 octets, and 66 where the local part is quoted;
-                   or 6 blocks for the domain.  Labels as in hostname; of address literals IPv4 without leading zeros,
+                   label ``xn--..`` must be valid Punycode, so no label has "--" in its third and fourth places
+
+    email          RFC 5321 Mailbox: 64 octets before "@", a path of 254 octets, and 66 if the local part is quoted;
+                   or 6 blocks for the domain.  Labels as in hostname; address literals are IPv4 without leading zeros,
                    and IPv6
-    idn-hostname   RFC 5890: up to 3 labels, ASCII or U-labels of up to 12 characters (`_MOST` says why) out of
-                   Latin, Greek, Cyrillic, Han, kana, Hangul, Devanagari, Thai; or up to 2 from right to left, Hebrew
-                   or Arabic; "www" may stand before and two short ASCII labels behind them.
-                   Characters with a contextual rule (RFC 5892, appendix A) stand only where it allows them; there are
-                   no combining marks that could be composed, so all is in NFC; bidi (RFC 5893): beside labels from
-                   right to left stand only letters
+
+    idn-hostname   RFC 5890: up to 3 labels, ASCII or U-labels of up to 12 characters (the comment at `_MOST` gives the
+                   reason) from Latin, Greek, Cyrillic, Han, kana, Hangul, Devanagari, Thai; or up to 2 right-to-left
+                   labels, Hebrew or Arabic.  "www" can precede them, and two short ASCII labels can follow.
+                   Characters with a contextual rule (RFC 5892, appendix A) occur only where it allows them.  There are
+                   no combining marks that could be composed, so all texts are in NFC.  Next to right-to-left labels
+                   there are only letters (bidi, RFC 5893)
+
     idn-email      RFC 6531: 64 octets of UTF-8 before "@", counted as 64 ASCII characters, 21 of the first plane, or
-                   16; behind it a name as in idn-hostname, 2 labels at most
+                   16; after it a name as in idn-hostname, with at most 2 labels
 """
 
 from __future__ import annotations
@@ -34,11 +38,11 @@ IPV4 = rf"(?:{_BYTE}(?:\.{_BYTE}){{3}})"
 
 
 def _ipv6(most: int) -> str:
-    """Addresses of eight groups, or of at most `most` groups around ``::``."""
+    """Return a pattern of addresses of eight groups, or of at most `most` groups around ``::``."""
     group = "[0-9a-fA-F]{1,4}"
 
     def ending(most: int) -> str:
-        """Up to `most` groups, of which the last two may be an IPv4 address."""
+        """Return a pattern of up to `most` groups, of which the last two may be an IPv4 address."""
         if most < 2:
             return f"(?:{group}){{0,{most}}}"
         return f"(?:(?:{group}(?::{group}){{0,{most - 1}}})?|(?:{group}:){{0,{most - 2}}}{IPV4})"
@@ -47,12 +51,12 @@ def _ipv6(most: int) -> str:
     return f"(?:(?:{group}:){{6}}(?:{group}:{group}|{IPV4})|::{ending(most)}|{'|'.join(around)})"
 
 
-IPV6 = _ipv6(7)  # RFC 4291: "::" stands for one group of zeros or more
+IPV6 = _ipv6(7)  # RFC 4291: "::" is one or more groups of zeros
 
 # ---- names in ASCII ------------------------------------------------------------------------------------------------
 
 _ANY_LABEL = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
-# The same without "--" in the third and fourth place, with at most n characters.
+# A label without "--" in its third and fourth places, with at most n characters.
 _LABEL = "A(?:A|H(?:A(?:H{0,%d}A)?|-A(?:H{0,%d}A)?))?".replace("A", "[A-Za-z0-9]").replace("H", "[A-Za-z0-9-]")
 
 
@@ -61,7 +65,7 @@ def _label(most: int) -> str:
 
 
 def _in_blocks(label: str, n_blocks: int, rest: int) -> Regular:
-    """Labels with dots between them: up to `n_blocks` blocks of 32 and a last one of `rest` characters."""
+    """Return labels joined by dots: up to `n_blocks` blocks of 32 characters and a last one of `rest` characters."""
     block = r"(?:[^.]{32}|[^.]{0,31}\.)"
     sizes = rf"{block}{{0,{n_blocks}}}[^.]{{1,{rest}}}|{block}{{0,{n_blocks - 1}}}[^.]{{1,32}}"
     return both(_names(label), parse_regex(sizes))
@@ -76,11 +80,11 @@ def hostname(any_length: bool = False) -> Regular:
 
 
 def hostname_1123(any_length: bool = False) -> Regular:
-    """As drafts 4 and 6 have it: ``xn--`` is nothing special."""
+    """Return the hostnames of drafts 4 and 6, where ``xn--`` is not special."""
     return _names(_ANY_LABEL) if any_length else _in_blocks(_ANY_LABEL, 7, 29)
 
 
-# RFC 5321 has "::" for two groups of zeros or more.
+# In RFC 5321, "::" is two or more groups of zeros.
 _ADDRESS = rf"\[(?:{IPV4}|[Ii][Pp][Vv]6:{_ipv6(6)})\]"
 
 
@@ -94,13 +98,13 @@ def _quoted(more: str) -> Regular:
 
 
 def email(any_length: bool = False) -> Regular:
-    """Without a bound of the length the local part has no quotes."""
+    """Return the addresses; without a bound on the length, the local part is not quoted."""
     domain = alt(_names(_label(63)) if any_length else _in_blocks(_label(63), 5, 29), parse_regex(_ADDRESS))
     local = _dotted("") if any_length else alt(_dotted(""), _quoted(""))
     return cat(both(local, repeat(ANY_CHAR, 1, 64)), Literal(b"@"), domain)
 
 
-# A quoted part has at least two octets, so among 66 no part is too long: nothing but the whole length is counted.
+# A quoted part has at least two octets, so among 66 octets no part is too long, and only the whole length is counted.
 QUOTED_LENGTH = 66
 
 
@@ -120,8 +124,8 @@ def idn_email() -> Regular:
 
 # ---- international names -------------------------------------------------------------------------------------------
 
-# A label of 12 characters up to U+D7A3 has about 55 octets of Punycode at most, and 59 are free beside "xn--".  No
-# delta is above 12 * 0xD7A4; the 55 are the costliest run of twelve such deltas through the bias, searched with
+# A label of 12 characters up to U+D7A3 has at most about 55 octets of Punycode, and 59 are free after "xn--".  No delta
+# is above 12 * 0xD7A4; the 55 are the most expensive sequence of twelve such deltas through the bias, searched with
 # deltas above 3,000 in steps of half a percent, for labels without ASCII (ASCII costs one octet, not four).
 _MOST = 12
 _DUAL = "\u0628\u062a-\u062e\u0633-\u063a\u0641-\u0647\u064a\u067e\u0686\u06a9\u06af\u06cc"  # joining type D
@@ -134,7 +138,7 @@ def idn_hostname() -> Regular:
 
 
 def _valid(first: int, last: int) -> str:
-    """The letters that IDNA 2008 admits in a range, for a class: case folding and NFKC leave them as they are."""
+    """Return the letters in a range that IDNA 2008 admits, for a class: case folding and NFKC do not change them."""
     out = ""
     for c in map(chr, range(first, last + 1)):
         folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", c).casefold())
@@ -145,7 +149,7 @@ def _valid(first: int, last: int) -> str:
 
 def _international(dot: str, n_labels: int) -> Regular:
     def label(first: str, unit: str) -> Regular:
-        """A unit is a letter or a digit with the characters that depend on it."""
+        """Return a label of units; a unit is a letter or a digit with the characters that depend on it."""
         return both(parse_regex(f"(?:{first})(?:-?(?:{unit}))*"), repeat(ANY_CHAR, 1, _MOST))
 
     greek = _valid(0x3AC, 0x3CE)

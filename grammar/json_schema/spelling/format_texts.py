@@ -1,15 +1,15 @@
 r"""Formats of references and notations: URIs and IRIs, URI templates, JSON pointers, regular expressions.
 
     uri, uri-reference           RFC 3986, all of it
-    iri, iri-reference           RFC 3987, all of its grammar; the advice on characters from right to left is not in it
-    uri-template                 RFC 6570 without the operators it reserves for later ("=", ",", "!", "@", "|")
+    iri, iri-reference           RFC 3987, its whole grammar; advice on right-to-left characters is not enforced
+    uri-template                 RFC 6570 without the operators that it reserves ("=", ",", "!", "@", "|")
     json-pointer                 RFC 6901
     relative-json-pointer        draft 00, without the later index manipulation ("0+1")
-    regex                        ECMA-262 with the flag u, which is no regular language.  A sublanguage: groups nest
-                                 two deep, look-arounds hold no groups; no back-references, and one name, of a group
-                                 that comes first; ranges in classes are of digits, or begin at "a", "A", space or
-                                 NUL; in ``{n,m}`` both have one digit, or m has more (three at most), or both have
-                                 two and not the same first one
+    regex                        ECMA-262 with the flag u, which is not regular.  A sublanguage: groups nest two deep;
+                                 look-arounds contain no groups; there are no back-references, and only the first
+                                 group can have a name; ranges in classes are of digits, or begin at "a", "A", space
+                                 or NUL; in ``{n,m}`` both have one digit, or m has more (at most three), or both
+                                 have two digits and different first digits
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SCHEME = r"[A-Za-z][A-Za-z0-9+\-.]*"
 
 
 def reference(more: str, private: str) -> tuple[str, str]:
-    """What has a scheme, and what has none; `more` characters everywhere, `private` ones in a query."""
+    """Return patterns of references with and without a scheme; `more` is allowed everywhere, `private` in queries."""
     plain = rf"A-Za-z0-9\-._~!$&'()*+,;={more}"
 
     def some(extra: str) -> str:
@@ -44,10 +44,10 @@ def reference(more: str, private: str) -> tuple[str, str]:
 
 
 def short_reference(name: str, most: int) -> str:
-    """References of at most `most` characters, which is above `SHORT`.
+    """Return a pattern of references of at most `most` characters, which must be above `SHORT`.
 
-    The exact language would count in each of its 200 states.  Here a scheme and a host get a fixed share, and the rest
-    is counted in runs of 15 characters or fewer with an escape behind them.
+    The exact language would count in each of its 200 states.  Here a scheme and a host get a fixed share.  The rest is
+    counted in runs of up to 15 characters with an escape after each.
     """
     more = _UCS if name.startswith("iri") else ""
     char = rf"[A-Za-z0-9\-._~!$&'()*+,;=:@?{more}"
@@ -66,7 +66,7 @@ IRI_REFERENCE = f"{IRI}|{_RELATIVE}"
 
 
 def template(operators: str) -> str:
-    """RFC 6570 with these operators; the apostrophe is a literal by its erratum 6937."""
+    """Return a pattern of RFC 6570 with these operators; the apostrophe is a literal by erratum 6937."""
     char = f"(?:[A-Za-z0-9_]|{_PERCENT})"
     variable = rf"{char}(?:\.?{char})*(?::[1-9][0-9]{{0,3}}|\*)?"
     literal = rf"[!#$&'()*+,\-./0-9:;=?@A-Z\[\]_a-z~{_UCS}{_PRIVATE}]|{_PERCENT}"

@@ -5,24 +5,27 @@ r"""The formats, as languages of texts.
     uri, iri, ...-reference, uri-template,
     ...json-pointer, regex                     :mod:`.format_texts`
 
-A name means the same in every draft, also in those that do not have it yet; only ``hostname`` is wider up to draft 6.
-A format that is not here is an annotation, as the specification has it; the report says so.
+A name means the same in every draft, also in drafts that do not define it; only ``hostname`` is wider up to draft 6. A
+format that is not listed here is an annotation, as the specification allows; the report says so.
 
     date        RFC 3339 full-date of a day that exists: 29 February in leap years only
     time        RFC 3339 full-time, with its offset; "T" and "Z" in either case
-    date-time   both
+    date-time   a date and a time
     uuid        8-4-4-4-12 hexadecimal digits
     ipv4        four decimal numbers up to 255 without leading zeros
     ipv6        RFC 4291 section 2.2, with an embedded ipv4 at the end, without a zone
     duration    RFC 3339 appendix A: ``P1Y2M3DT4H5M6S``, ``P2W``; a unit may be left out at the ends only
 
-Some are sublanguages (`NARROWED`), where the exact language is not regular or its automaton is too large: a text that
-does not have the format is never taken, some that have it are not.  Under ``not`` the roles change, so each of these
-has a second language that holds all of its texts; a text between the two is refused on both sides.
-A format beside ``maxLength`` is narrowed too where the length is not counted: in names of members, and beside a
-``minLength`` of many characters (`bounded_language`).  There the formats in `BY_LENGTH` are narrower than elsewhere.
-Here it is the leap second, the last of a UTC day.  It is read as ``23:59:60`` with an offset of zero; the same instant
-written in another zone is refused.
+Some are sublanguages (`NARROWED`), because the exact language is not regular or its automaton is too large: every
+accepted text has the format, but some texts with the format are refused.  Under ``not`` the roles are exchanged, so
+each of these formats has a second language that contains all of its texts; a text between the two is refused on both
+sides.
+
+A format together with ``maxLength`` is also narrowed where the length is not counted: in names of members, and together
+with a large ``minLength`` (`bounded_language`).  There the formats in `BY_LENGTH` are narrower than elsewhere.
+
+For times the difference is the leap second, the last of a UTC day.  It is accepted as ``23:59:60`` with an offset of
+zero; the same instant in another time zone is refused.
 """
 
 from __future__ import annotations
@@ -47,9 +50,9 @@ from .format_hosts import (
     quoted_email_of_any_length,
 )
 
-# Patterns in the Python dialect, end to end; [0-9] and not \d, which is Unicode there.
+# Patterns in the Python dialect that match a whole text; [0-9] and not \d, which matches all Unicode digits there.
 _YEAR = "[0-9]{4}"
-_FOUR_DIVIDES = "(?:[02468][048]|[13579][26])"  # two digits that 4 divides
+_FOUR_DIVIDES = "(?:[02468][048]|[13579][26])"  # two digits that are divisible by 4
 _LEAP_YEAR = f"(?:{_FOUR_DIVIDES}00|[0-9]{{2}}(?:0[48]|[2468][048]|[13579][26]))"
 DATE = (
     f"(?:{_YEAR}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"
@@ -73,7 +76,7 @@ _DURATION = (
 ).replace("@", "(?:[0-9]+S|[0-9]+M(?:[0-9]+S)?|[0-9]+H(?:[0-9]+M(?:[0-9]+S)?)?)")
 
 
-# Every format, as a pattern or as a function that makes the language.
+# Each format, as a pattern or as a function that makes the language.
 _SOURCES: dict[str, str | Callable[[], Regular]] = {
     "date": DATE,
     "time": _TIME,
@@ -95,13 +98,13 @@ _SOURCES: dict[str, str | Callable[[], Regular]] = {
     "relative-json-pointer": format_texts.RELATIVE_JSON_POINTER,
     "regex": format_texts.REGEX,
 }
-MAX_COUNTED = 128  # characters of a text under both a format and a ``maxLength`` that is spelled out
+MAX_COUNTED = 128  # largest ``maxLength`` that is combined with a format exactly
 NAMES = frozenset(_SOURCES)
 OLD_HOSTNAME = "hostname (RFC 1123)"
 _SOURCES[OLD_HOSTNAME] = hostname_1123
 _SOURCES[contents.JSON] = contents.json_text()
 
-# Where a length is counted: languages that bound no whole length, as formats of their own, each with what is counted.
+# Where a length is counted: languages without a bound on the whole length, as formats of their own, with the bound.
 BY_LENGTH = {
     "hostname": (("hostname of any length", 253),),
     OLD_HOSTNAME: (("hostname (RFC 1123) of any length", 253),),
@@ -112,7 +115,7 @@ _SOURCES["hostname (RFC 1123) of any length"] = partial(hostname_1123, True)
 _SOURCES["email of any length"] = partial(email, True)
 _SOURCES["quoted email of any length"] = quoted_email_of_any_length
 
-# Those of which some valid texts are refused: a language that holds them all, for what must not have the format.
+# Formats of which some valid texts are refused: a language that contains them all, for texts without the format.
 _ANY = "(?s:.)*"
 _WIDE = {
     "time": _WIDE_TIME,
@@ -131,7 +134,7 @@ NARROWED = frozenset(_WIDE)
 
 
 def format_name(name: str, draft: int) -> str | None:
-    """What `name` is under in a draft; None if it is only an annotation.  Only the hostname has changed its meaning."""
+    """Return the canonical name of a format in a draft; None for an annotation.  Only hostname has changed."""
     if name == "hostname" and draft <= 6:
         return OLD_HOSTNAME
     return name if name in NAMES else None
@@ -139,13 +142,13 @@ def format_name(name: str, draft: int) -> str | None:
 
 @cache
 def format_language(name: str) -> Regular:
-    """Texts that have the format: all of them, or for the names in `NARROWED` some."""
+    """Return the texts that have the format: all of them, or some for the names in `NARROWED`."""
     source = _SOURCES[name]
     return parse_regex(source) if isinstance(source, str) else source()
 
 
 def by_length(names: tuple[str, ...], most: int | None) -> list[tuple[tuple[str, ...], int | None]]:
-    """The texts that have the formats and at most `most` characters, as a union: formats, and all about the length."""
+    """Return the texts with the formats and at most `most` characters, as a union of (formats, bound on the length)."""
     out = []
     for chosen in product(*(BY_LENGTH.get(name, ((name, None),)) for name in names)):
         bounds = [bound for _, bound in (*chosen, ("", most)) if bound is not None]
@@ -155,7 +158,7 @@ def by_length(names: tuple[str, ...], most: int | None) -> list[tuple[tuple[str,
 
 @lru_cache(maxsize=256)
 def bounded_language(name: str, most: int) -> Regular:
-    """Texts that have the format and at most `most` characters: the exact product where its automaton is small."""
+    """Return texts that have the format and at most `most` characters; the exact product if its automaton is small."""
     tree = format_language(name)
     top = lengths(tree)[1]
     if top is not None and top <= most:
@@ -167,5 +170,5 @@ def bounded_language(name: str, most: int) -> Regular:
 
 @cache
 def wide_language(name: str) -> Regular:
-    """No less than the texts that have the format: what is outside does not have it."""
+    """Return a superset of the texts that have the format: a text outside does not have it."""
     return parse_regex(_WIDE[name]) if name in _WIDE else format_language(name)

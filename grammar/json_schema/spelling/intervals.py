@@ -3,19 +3,23 @@ r"""Intervals of numbers as regular languages of their decimal spellings, exactl
 Problem.  ``minimum: 0.1, exclusiveMaximum: 1e3`` restricts a value; the parser reads digits.
 Input: bounds as `Decimal` (never floats: 0.1 means one tenth).  Output: a tree over ASCII digits.
 
-Method: the classic digit comparison.  To compare ``x >= 372`` digit by digit is to follow 3, 7, 2 and to be free as
-soon as a digit is greater, so the words of n digits that are at least ``d e f`` are
+Method: the classic digit comparison.  To compare ``x >= 372`` digit by digit, follow 3, 7, 2; as soon as a digit is
+greater, all further digits are free.  So the words of n digits that are at least ``d e f`` are
 
     ge("def")  =  d ge("ef")  |  [d+1 .. 9] D D
 
-built from the right, one alternative a digit; ``le`` mirrors it, an interval follows the common prefix and then splits.
-For natural numbers the lengths between the bounds' lengths are ``[1-9] D{k}``.  Fractions are compared the same way;
-where the bound's digits stop, a closed bound is "any digits" (from below) or "zeros" (from above).
+built from the right, with one alternative per digit; ``le`` mirrors it, and an interval follows the common prefix and
+then splits.  For natural numbers, the lengths between those of the bounds are ``[1-9] D{k}``.  Fractions are compared
+in the same way.  Where the digits of the bound end, a closed bound allows any digits (a lower bound) or zeros (an upper
+bound).
 
 Integers have no fraction and no exponent.  Numbers under a bound have no exponent (``1e-3`` is refused where ``0.001``
 is accepted) unless the only bound is 0, where the sign alone decides.  ``-0`` is written ``0`` under bounds.
+
 Cost: trees are linear in the number of digits; bounds beyond `MAX_DIGITS` digits are a LimitError.
-Rejected: an automaton for values with exponents; it must count digits against the exponent, which is not regular
+
+Rejected: an automaton for values with exponents.  It must count digits against the exponent, which is not regular for
+unbounded exponents.
 for unbounded exponents.
 """
 
@@ -73,7 +77,7 @@ _ZERO = cat(Literal(b"0"), optional(cat(Literal(b"."), plus(Literal(b"0")))))
 
 
 def _digits(low: str, high: str) -> Regular:
-    """One digit between two."""
+    """Return one digit from `low` to `high`."""
     return chars(((ord(low), ord(high)),)) if low <= high else NOTHING
 
 
@@ -89,9 +93,9 @@ def _previous(digit: str) -> str:
 
 
 def _at_least(word: str) -> Regular:
-    """Words of ``len(word)`` digits that are not less than `word`."""
+    """Return the words of ``len(word)`` digits that are not less than `word`."""
     tree: Regular = EPSILON
-    free = True  # is everything right of here allowed
+    free = True  # whether the digits to the right are unrestricted
     for n, digit in enumerate(reversed(word)):
         rest = repeat(DIGIT, n, n)
         if free:
@@ -103,7 +107,7 @@ def _at_least(word: str) -> Regular:
 
 
 def _at_most(word: str) -> Regular:
-    """Words of ``len(word)`` digits that are not greater than `word`."""
+    """Return the words of ``len(word)`` digits that are not greater than `word`."""
     tree: Regular = EPSILON
     free = True
     for n, digit in enumerate(reversed(word)):
@@ -117,7 +121,7 @@ def _at_most(word: str) -> Regular:
 
 
 def _between(low: str, high: str) -> Regular:
-    """Words of that many digits between `low` and `high`, which are equally long."""
+    """Return the words between `low` and `high`, which have the same length."""
     n = len(low)
     same = next((i for i in range(n) if low[i] != high[i]), n)
     if same == n:
@@ -142,7 +146,7 @@ def _between(low: str, high: str) -> Regular:
 
 
 def naturals(low: int, high: int | None) -> Regular:
-    """Natural numbers from `low` to `high`, without leading zeros."""
+    """Return the natural numbers from `low` to `high`, without leading zeros."""
     if high is not None and high < low:
         return NOTHING
     parts: list[Regular] = []
@@ -181,7 +185,7 @@ def naturals(low: int, high: int | None) -> Regular:
 
 
 def integers(low: int | None, high: int | None) -> Regular:
-    """Integers from `low` to `high` (None: no bound), as JSON writes them without fraction and exponent."""
+    """Return the integers from `low` to `high` (None: no bound), as JSON writes them without fraction and exponent."""
     if low is None and high is None:
         return INTEGER
     parts: list[Regular] = []
@@ -197,7 +201,7 @@ def integers(low: int | None, high: int | None) -> Regular:
 
 
 def _fraction_from(word: str, is_open: bool) -> Regular:
-    """Digits after the point whose value is at least (if open: above) that of `word`, which ends in no zero."""
+    """Return the digits after the point with at least (if open: above) the value of `word`, which does not end in 0."""
     tree = cat(DIGITS, NON_ZERO_DIGIT, DIGITS) if is_open else DIGITS
     for digit in reversed(word):
         tree = alt(cat(literal(digit), tree), cat(_digits(_next(digit), "9"), DIGITS))
@@ -205,7 +209,7 @@ def _fraction_from(word: str, is_open: bool) -> Regular:
 
 
 def _fraction_to(word: str, is_open: bool, first: bool = True) -> Regular:
-    """Digits after the point whose value is at most (if open: below) that of `word`; if `first`, at least one digit."""
+    """Return the digits after the point with at most (if open: below) the value of `word`; if `first`, at least one."""
     if not word and first:
         return NOTHING if is_open else plus(Literal(b"0"))
     tree = NOTHING if is_open else ZEROS
@@ -213,13 +217,13 @@ def _fraction_to(word: str, is_open: bool, first: bool = True) -> Regular:
         digit = word[i]
         parts = [cat(literal(digit), tree), cat(_digits("0", _previous(digit)), DIGITS)]
         if i > 0 or not first:
-            parts.append(EPSILON)  # the digits may stop: what is missing is zeros, and `word` goes on
+            parts.append(EPSILON)  # the digits may end here: missing digits are zeros, and `word` continues
         tree = alt(*(p for p in parts if p != NOTHING))
     return tree
 
 
 def _fraction_between(low: str, low_open: bool, high: str, high_open: bool) -> Regular:
-    """Digits after the point, at least one, between two words, low < high."""
+    """Return the digits after the point, at least one, between two words, low < high."""
     same = 0
     while same < len(low) and same < len(high) and low[same] == high[same]:
         same += 1
@@ -238,13 +242,13 @@ def _fraction_between(low: str, low_open: bool, high: str, high_open: bool) -> R
 
 
 def _split(bound: Decimal) -> tuple[int, str]:
-    """Whole part and digits after the point (no trailing zeros) of a bound that is not negative."""
+    """Return whole part and digits after the point (no trailing zeros) of a bound that is not negative."""
     whole, _, fraction = format(bound, "f").partition(".")
     return int(whole), fraction.rstrip("0")
 
 
 def _magnitudes(low: Decimal, low_open: bool, high: Decimal | None, high_open: bool) -> Regular:
-    """Decimals without sign and exponent in an interval that starts at 0 or above."""
+    """Return the decimals without sign and exponent in an interval that starts at 0 or above."""
     if high is not None and (high < low or (high == low and (low_open or high_open))):
         return NOTHING
     a, after_a = _split(low)
@@ -276,7 +280,7 @@ def _magnitudes(low: Decimal, low_open: bool, high: Decimal | None, high_open: b
 
 
 def decimals(low: Decimal | None, low_open: bool, high: Decimal | None, high_open: bool) -> Regular:
-    """Numbers in an interval (None: no bound).  Without exponents, unless 0 is the only bound."""
+    """Return the numbers in an interval (None: no bound), without exponents unless 0 is the only bound."""
     if low is None and high is None:
         return NUMBER
     if low is not None and not low and high is None:
@@ -300,25 +304,25 @@ def decimals(low: Decimal | None, low_open: bool, high: Decimal | None, high_ope
 def whole_bounds(
     low: Decimal | None, low_open: bool, high: Decimal | None, high_open: bool
 ) -> tuple[int | None, int | None]:
-    """The least and the greatest integer in an interval."""
+    """Return the least and the greatest integer in an interval."""
     a = None if low is None else math.floor(low) + 1 if low_open else math.ceil(low)
     b = None if high is None else math.ceil(high) - 1 if high_open else math.floor(high)
     return a, b
 
 
 def decimal_of(value: int | float | Decimal) -> Decimal:
-    """A number as it is written; kinds of float (NumPy's) write themselves otherwise."""
+    """Return a number as a decimal, as it is written; subclasses of float (NumPy's) have another repr."""
     return Decimal(float.__repr__(value)) if isinstance(value, float) else Decimal(value)
 
 
 def exact(value: int | float | Decimal) -> Decimal | None:
-    """`value` as a decimal, unchanged; None if it is not finite."""
+    """Return `value` as an exact decimal; None if it is not finite."""
     number = decimal_of(value)
     return number if number.is_finite() else None
 
 
 def n_digits(number: Decimal) -> int:
-    """How many digits it takes to write `number` without an exponent, or a little more."""
+    """Return an upper bound on the digits of `number` without an exponent, which is exact or slightly too large."""
     _, digits, exponent = number.as_tuple()
     assert isinstance(exponent, int)
     return len(digits) + abs(exponent)
@@ -333,11 +337,12 @@ FRACTIONAL = cat(MINUS_SIGN, NATURAL, Literal(b"."), DIGITS, NON_ZERO_DIGIT, DIG
 
 @lru_cache(maxsize=16)  # tables of up to 20,000 remainders, of a few dozen bytes each
 def multiples_of(m: Decimal) -> Regular:
-    """The plain spellings (no exponent) of the multiples of `m`, an automaton of remainders.
+    """Return the plain spellings (no exponent) of the multiples of `m`, as an automaton of remainders.
 
-    With m = a / 10^e, the digits read so far leave a remainder by a; e places after the point decide, and behind them
-    only zeros may come.  Trailing zeros of a are zeros at the end of the number.
-    Raises LimitError when there are too many remainders.
+    With m = a / 10^e, the digits read so far leave a remainder modulo a; e places after the point decide, and only
+    zeros can follow.  Trailing zeros of a are zeros at the end of the number.
+
+    Raises LimitError if there are too many remainders.
     """
     sign, digits, exponent = m.normalize().as_tuple()
     assert not sign and isinstance(exponent, int)
@@ -380,7 +385,7 @@ def numbers(
     whole: bool, fraction: bool, low: Decimal | None, low_open: bool, high: Decimal | None, high_open: bool,
     multiples: tuple[Decimal, ...], not_multiples: tuple[Decimal, ...], excluded: tuple[Decimal, ...],
 ) -> Regular:  # fmt: skip
-    """The spellings of the numbers (whole ones, others, or both) within these conditions."""
+    """Return the spellings of the numbers (whole ones, others, or both) within these conditions."""
     if not fraction:
         tree = integers(*whole_bounds(low, low_open, high, high_open))
     elif low is not None or high is not None:

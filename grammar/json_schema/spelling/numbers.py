@@ -1,7 +1,7 @@
-r"""Every JSON spelling of a set of numbers, exponents included: ``1``, ``1.0``, ``10E-1``, ``0.1e+01`` are one value.
+r"""Every JSON spelling of a set of numbers, including exponents: ``1``, ``1.0``, ``10E-1``, ``0.1e+01`` are one value.
 
-Problem.  A number is a mantissa and an exponent, and its value depends on both: ``x >= 372`` holds of ``3720000e-4``.
-No automaton can count the mantissa's digits against an exponent without end.
+Problem.  A number is a mantissa and an exponent, and its value depends on both: ``x >= 372`` holds for ``3720000e-4``.
+No automaton can count the digits of the mantissa against an unbounded exponent.
 
 Method.  Let a mantissa be m > 0.  Each condition on ``m * 10^k`` used here bounds the exponent k from one side:
 
@@ -10,19 +10,20 @@ Method.  Let a mantissa be m > 0.  Each condition on ``m * 10^k`` used here boun
     multiple of c    m = D * 10^t and c = A * 10^x        k >= x - t + n,  n the least with A | D * 10^n  (none: never)
 
 (D has neither leading nor trailing zeros; whole numbers are the multiples of 1.)  So one pass over the mantissa, which
-keeps s or t, a comparison or a remainder, leaves a range of exponents, and the exponent is compared with that.
+keeps s or t and a comparison or a remainder, yields a range of exponents, and the exponent is compared with that range.
 
-What is bounded is how far the point is followed: `PLACES` digits before it and `PLACES` behind, or as many more as the
-bound itself has.  Up to there every exponent is decided, and without an exponent every mantissa is.
-Beyond, where the exponent is not decided the narrow language refuses and the `wide` one accepts; they stand on the two
-sides of a difference, so that nothing is ever widened.
+The distance from the point is bounded: `PLACES` digits before it and `PLACES` after it, or as many more as the bound
+itself has.  Up to there every exponent is decided, and without an exponent every mantissa is.  Where the exponent is
+not decided, the narrow language refuses and the `wide` one accepts.  They are used on the two sides of a difference, so
+that nothing is ever widened.
 
     narrow  ⊆  the spellings of the set  ⊆  wide
 
-Cost: bounds take states linear in their digits, divisibility by A about ``A * 1.5 * PLACES^2``; there PLACES shrinks
-until that is below `MAX_STATES`.
-Rejected: a union over exponents of the languages of :mod:`.intervals`, shifted; it is the same set for exponents up to
-a bound, at a hundred times the nodes.
+Cost: bounds take states linear in their digits; divisibility by A takes about ``A * 1.5 * PLACES^2``, where PLACES is
+reduced until that is below `MAX_STATES`.
+
+Rejected: a union over exponents of the shifted languages of :mod:`.intervals`.  It is the same set for exponents up to
+a bound, with a hundred times the nodes.
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ from ...regular import NOTHING, Regular, Table, both, cat, minus
 from .intervals import INTEGER, MAX_DIGITS, MINUS_SIGN, NUMBER
 
 PLACES = 16
-MAX_STATES = 8000  # of the mantissas under one multipleOf
+MAX_STATES = 8000  # states of the mantissas under one multipleOf
 
 Wholes = Literal["value", "syntax", "both"]
-"""What a whole number is: by its value (``1.0``, from draft 6 on), by its syntax (draft 4), or what is one by both."""
+"""How whole numbers are recognised: by value (``1.0``, from draft 6 on), by syntax (draft 4), or only if by both."""
 
 _DIGITS = "0123456789"
-_ANY = 1 << 60  # an exponent without bound; smaller is -_ANY
+_ANY = 1 << 60  # no upper bound on an exponent; -_ANY: no lower bound
 Exponents = tuple[int, int]  # least and greatest
 _ALL: Exponents = (-_ANY, _ANY)
 _NONE: Exponents = (1, 0)
@@ -53,12 +54,12 @@ Step = Callable[[Hashable], tuple[bool, dict[str, Hashable]]]
 
 
 def _table(begin: Hashable, step: Step) -> Regular:
-    """The automaton of the states that can be reached; those that accept nothing any more are left out by `step`."""
+    """Return the automaton of the reachable states; `step` must leave out states from which nothing is accepted."""
     numbers: dict[Hashable, int] = {begin: 0}
     rows: list[tuple[tuple[int, int, int], ...]] = []
     accept: list[bool] = []
     todo = [begin]
-    for state in todo:  # grows while it is walked
+    for state in todo:  # grows during the loop
         accepts, moves = step(state)
         edges: list[tuple[int, int, int]] = []
         for char, to in sorted(moves.items()):
@@ -80,14 +81,14 @@ def _table(begin: Hashable, step: Step) -> Regular:
 
 
 class _Sign(NamedTuple):
-    """After the ``e``."""
+    """The state after the ``e``."""
 
     low: int
     high: int
 
 
 class _Size(NamedTuple):
-    """After the exponent's sign and zeros; its size has to be from `low` to `high`."""
+    """The state after the exponent's sign and leading zeros; its size must be from `low` to `high`."""
 
     low: int
     high: int
@@ -95,11 +96,11 @@ class _Size(NamedTuple):
 
 
 class _Rest(NamedTuple):
-    """Within the size: may it end here, and which numbers may the next digit, the next two, ... be."""
+    """The state inside the size: whether it may end here, and the ranges of the next digit, the next two digits, ..."""
 
     ends: bool
     levels: tuple[Exponents, ...]
-    endless: bool  # all numbers of more digits
+    endless: bool  # whether all numbers with more digits fit
 
 
 def _rest(size: int, low: int, high: int) -> _Rest:
@@ -109,7 +110,7 @@ def _rest(size: int, low: int, high: int) -> _Rest:
         least, most = max(low - size * width, 0), min(high - size * width, width - 1)
         levels.append((least, most) if least <= most else _NONE)
         width *= 10
-    while levels and levels[-1] == _NONE and high < _ANY:  # without end, what follows the levels is all
+    while levels and levels[-1] == _NONE and high < _ANY:  # if endless, everything after the levels fits
         levels.pop()
     return _Rest(low <= size <= high, tuple(levels), high == _ANY)
 
@@ -160,39 +161,39 @@ def _exponent(state: Hashable) -> tuple[bool, dict[str, Hashable]]:
 
 
 class _Mantissa(NamedTuple):
-    """Where in a mantissa, and what is kept of its digits (None: all zeros so far).
+    """The position in a mantissa, and the value kept of its digits (None: all zeros so far).
 
-    at: "" nothing read, "-" the sign, "0" the whole part is 0, "1" within another one, "." just behind the point,
+    at: "" nothing read, "-" the sign, "0" the whole part is 0, "1" within another whole part, "." just after the point,
     ".0" within the fraction.
     """
 
     at: str
     negative: bool
-    places: int  # digits behind the point, up to a bound
+    places: int  # digits after the point, up to a bound
     kept: Hashable
 
 
 class _Digits(NamedTuple):
-    """How a condition reads the digits from the first one on that is not 0.
+    """How a condition reads the digits from the first nonzero one on.
 
-    alike: by digit, the least one that is read in the same way everywhere; 0 is like no other.
-    first(places, digit): what is kept of the first digit, where `places` zeros stand between it and the point (-1: it
-    is before the point); then(kept, places, digit) for the others (places -1: before the point).
+    alike: for each digit, the least digit that is read in the same way everywhere; 0 is only like itself.
+    first(negative, places, digit): the value kept of the first digit, after `places` zeros from the point (-1: it is
+    before the point); then(kept, places, digit): the value kept after a further digit (places -1: before the point).
     """
 
     alike: str
-    places: int  # how many are told apart
-    counts: bool  # also behind the first digit
+    places: int  # number of places that are distinguished
+    counts: bool  # whether places are also counted after the first digit
     first: Callable[[bool, int, int], Hashable]
     then: Callable[[Hashable, int, int], Hashable]
-    exponents: Callable[[bool, Hashable], Exponents]  # negative, kept -> those that are right
+    exponents: Callable[[bool, Hashable], Exponents]  # (negative, kept) -> the exponents that fit
 
 
 def _spellings(digits: _Digits, begin: str = "") -> Regular:
-    """All numbers of which the exponent is in the range that their mantissa leaves; with `begin` "-" their sizes."""
+    """Return all numbers whose exponent is in the range that their mantissa leaves; if `begin` is "-", their sizes."""
 
     def read(state: _Mantissa, digit: int, at: str, places: int) -> _Mantissa:
-        """`places`: digits between the point and this one; -1 before the point."""
+        """Return the state after a digit; `places`: digits between the point and this one, -1 before the point."""
         kept = state.kept
         if kept is not None:
             kept = digits.then(kept, places, digit)
@@ -201,7 +202,7 @@ def _spellings(digits: _Digits, begin: str = "") -> Regular:
         places = min(places + 1, digits.places) if kept is None or digits.counts else 0
         return _Mantissa(at, state.negative, places, kept)
 
-    by_class: dict[str, str] = {}  # a digit -> it and those that are read like it
+    by_class: dict[str, str] = {}  # a digit -> all digits that are read like it
     for digit, other in zip(_DIGITS, digits.alike, strict=True):
         by_class[other] = by_class.get(other, "") + digit
 
@@ -242,7 +243,7 @@ def _spellings(digits: _Digits, begin: str = "") -> Regular:
 
 
 class _Bound(NamedTuple):
-    """A bound on the size, ``0.digits * 10^point``; `digits` ends in no zero."""
+    """A bound on the size, ``0.digits * 10^point``; `digits` does not end in 0."""
 
     digits: tuple[int, ...]
     point: int
@@ -250,9 +251,9 @@ class _Bound(NamedTuple):
 
 
 class _Compared(NamedTuple):
-    """What is kept of a mantissa ``0.D * 10^point``: how D compares with the two bounds' digits.
+    """The value kept of a mantissa ``0.D * 10^point``: how D compares with the digits of the two bounds.
 
-    A comparison is "<", ">" or, as long as D is a prefix of the bound's digits, how many of them have been read.
+    A comparison is "<", ">" or, as long as D is a prefix of the bound's digits, the number of digits read.
     """
 
     point: int
@@ -282,7 +283,7 @@ def _compare(status: str | int, bound: _Bound | None, digit: int) -> str | int:
 def within(
     low: Decimal | None, low_open: bool, high: Decimal | None, high_open: bool, wide: bool = False
 ) -> Regular:
-    """The spellings of the numbers in an interval (None: no bound)."""
+    """Return the spellings of the numbers in an interval (None: no bound)."""
     if low is None and high is None:
         return NUMBER
     zero = (low is None or low < 0 or (not low and not low_open)) and (
@@ -303,7 +304,7 @@ def within(
         raise LimitError(f"a number of more than {MAX_DIGITS} digits in any spelling; use one nearer to zero")
     top = max(0, *points) + PLACES if points else 0
     bottom = min(0, *points) - PLACES if points else 0
-    far = ("<", "<")  # too far from the point: no longer compared
+    far = ("<", "<")  # too far from the point to be compared
 
     def sized(negative: bool, point: int, low: str | int, high: str | int, digit: int | None) -> _Compared:
         if not bottom <= point <= top:
@@ -332,9 +333,9 @@ def within(
         low, high = _ALL
         if least is not None:
             low = least.point - seen.point + _is_less_than_bound(seen.low, least)
-            if seen.point > top:  # at most that
+            if seen.point > top:  # `point` is a lower bound
                 low = -_ANY if wide else least.point - top
-            elif seen.point < bottom:  # at least that
+            elif seen.point < bottom:  # `point` is an upper bound
                 low = least.point - bottom + 1 if wide else _ANY
         if most is not None:
             high = most.point - seen.point - _is_more_than_bound(seen.high, most)
@@ -344,20 +345,20 @@ def within(
                 high = _ANY if wide else most.point - bottom
         return (low, high) if low <= high and low < _ANY and high > -_ANY else _NONE
 
-    # The fraction's zeros are counted while the number may still be 0: `bottom` of them are told apart.
-    # A digit is compared with those of the bounds: what lies between two of them is alike.
+    # The fraction's zeros are counted while the number may still be 0: `bottom` of them are distinguished.  A digit is
+    # compared with those of the bounds: all digits between two of them are alike.
     marks = {0, *(d for b in (*above, *below) if b is not None for d in b.digits)}
     alike = "".join(str(d if d in marks else max(m for m in marks if m < d) + 1) for d in range(10))
     return _spellings(_Digits(alike, 1 - bottom, False, first, then, exponents))
 
 
 def _is_less_than_bound(status: str | int, bound: _Bound) -> bool:
-    """Whether D does not reach a lower bound's digits."""
+    """Whether D is below the digits of a lower bound."""
     return status == "<" if isinstance(status, str) else bound.is_open or status < len(bound.digits)
 
 
 def _is_more_than_bound(status: str | int, bound: _Bound) -> bool:
-    """Whether D exceeds an upper bound's digits."""
+    """Whether D is above the digits of an upper bound."""
     return status == ">" or (bound.is_open and status == len(bound.digits))
 
 
@@ -365,8 +366,10 @@ def _is_more_than_bound(status: str | int, bound: _Bound) -> bool:
 
 
 class _Divided(NamedTuple):
-    """What is kept of a mantissa ``D * 10^point``: D modulo A.  `point` is None where that is too far from the point:
-    "many zeros" before it (then the remainder is that of all digits so far) or "behind" it.
+    """The value kept of a mantissa ``D * 10^point``: D modulo A.
+
+    `point` is a word where it is too far from the point: "many zeros" before it (the remainder is then that of all
+    digits so far) or "after" it.
     """
 
     remainder: int
@@ -375,7 +378,7 @@ class _Divided(NamedTuple):
 
 @lru_cache(maxsize=256)
 def multiples(m: Decimal, wide: bool = False) -> Regular:
-    """The spellings of the multiples of `m` > 0."""
+    """Return the spellings of the multiples of `m` > 0."""
     _, digits, shift = m.normalize().as_tuple()
     assert isinstance(shift, int)
     a = int("".join(map(str, digits)))
@@ -388,15 +391,15 @@ def multiples(m: Decimal, wide: bool = False) -> Regular:
         steps = max(steps, n)
     places = PLACES
     while True:
-        before, behind = max(places, shift + steps + 1, 1), max(places, -shift)
-        size = a * (behind + 1) * (before + behind // 2 + 1)
+        before, after = max(places, shift + steps + 1, 1), max(places, -shift)
+        size = a * (after + 1) * (before + after // 2 + 1)
         if size <= MAX_STATES:
             break
         if not places:
             raise LimitError(f"multipleOf {m} needs {size} remainders and places, the limit is {MAX_STATES}")
         places -= 1
 
-    needed = [0] * a  # the least n with a | r * 10^n; -1 if there is none
+    needed = [0] * a  # the least n with a | r * 10^n; -1 if none exists
     for r in range(a):
         n, power = 0, r
         while power and n <= steps:
@@ -407,10 +410,10 @@ def multiples(m: Decimal, wide: bool = False) -> Regular:
         return then(_Divided(0, 0), places, digit)
 
     def then(kept: Hashable, places: int, digit: int) -> Hashable:
-        """Before the point `point` counts the zeros at the end; behind it, it is minus the place of the last digit."""
+        """Before the point, `point` counts the zeros at the end; after it, `point` is minus the last digit's place."""
         assert isinstance(kept, _Divided)
         r, point = kept
-        if point == "behind":
+        if point == "after":
             return kept
         if places < 0:
             if point == "many zeros":
@@ -423,8 +426,8 @@ def multiples(m: Decimal, wide: bool = False) -> Regular:
             return _Divided((r * pow(10, point + 1, a) + digit) % a, 0)
         if not digit:
             return kept
-        if places >= behind:
-            return _Divided(0, "behind")
+        if places >= after:
+            return _Divided(0, "after")
         if isinstance(point, str):
             point = 0
         return _Divided((r * pow(10, point + places + 1, a) + digit) % a, -places - 1)
@@ -434,8 +437,8 @@ def multiples(m: Decimal, wide: bool = False) -> Regular:
             return _ALL
         assert isinstance(kept, _Divided)
         r, point = kept
-        if point == "behind":
-            return (shift + behind + 1, _ANY) if wide else _NONE
+        if point == "after":
+            return (shift + after + 1, _ANY) if wide else _NONE
         if point == "many zeros":
             if r % core:
                 return _NONE
@@ -444,7 +447,7 @@ def multiples(m: Decimal, wide: bool = False) -> Regular:
         return _NONE if needed[r] < 0 else (shift - point + needed[r], _ANY)
 
     alike = "0" + "".join(str((d - 1) % a + 1) for d in range(1, 10))
-    return cat(MINUS_SIGN, _spellings(_Digits(alike, behind, True, first, then, exponents), "-"))
+    return cat(MINUS_SIGN, _spellings(_Digits(alike, after, True, first, then, exponents), "-"))
 
 
 # ---- all conditions ------------------------------------------------------------------------------------------------
@@ -455,21 +458,21 @@ def every_spelling(
     high_open: bool, multiples_of: tuple[Decimal, ...], not_multiples: tuple[Decimal, ...],
     excluded: tuple[Decimal, ...],
 ) -> Regular:  # fmt: skip
-    """The spellings of the numbers (whole ones, others, or both) within these conditions."""
-    asked: list[Regular] = []
-    taken: list[Regular] = []
+    """Return the spellings of the numbers (whole ones, others, or both) within these conditions."""
+    required: list[Regular] = []
+    removed: list[Regular] = []
     if low is not None or high is not None:
-        asked.append(within(low, low_open, high, high_open))
+        required.append(within(low, low_open, high, high_open))
     if whole and not fraction:
-        asked.append(multiples(Decimal(1)) if wholes == "value" else INTEGER)
+        required.append(multiples(Decimal(1)) if wholes == "value" else INTEGER)
     elif fraction and not whole:
-        taken.append(INTEGER if wholes == "syntax" else multiples(Decimal(1), wide=True))
-    asked += map(multiples, multiples_of)
-    taken += [multiples(m, wide=True) for m in not_multiples]
-    taken += [within(v, False, v, False, wide=True) for v in excluded]
-    if NOTHING in asked:
+        removed.append(INTEGER if wholes == "syntax" else multiples(Decimal(1), wide=True))
+    required += map(multiples, multiples_of)
+    removed += [multiples(m, wide=True) for m in not_multiples]
+    removed += [within(v, False, v, False, wide=True) for v in excluded]
+    if NOTHING in required:
         return NOTHING
-    tree = both(*asked) if asked else NUMBER
-    for other in taken:
+    tree = both(*required) if required else NUMBER
+    for other in removed:
         tree = minus(tree, other)
     return tree

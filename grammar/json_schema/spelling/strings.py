@@ -1,18 +1,19 @@
 r"""JSON strings: from the language of their values to the language of their spellings.
 
-Problem.  ``pattern`` and ``maxLength`` speak about the decoded value; the engine reads bytes.  One value has many
+Problem.  ``pattern`` and ``maxLength`` restrict the decoded value; the engine reads bytes.  One value has many
 spellings: ``"é"``, ``"\u00e9"``, ``"\u00E9"``.
 
     any        a unit is a raw character, a short escape, ``\uXXXX`` outside the surrogates, or a surrogate pair
     canonical  a unit is what ``json.dumps(value, ensure_ascii=False)`` writes for a character
 
-Each code point owns a set of units and no unit belongs to two code points, so decoding is a homomorphism from words of
-units to texts, and its inverse commutes with union, concatenation, repetition, intersection *and difference*.
-Hence `spelled` may replace the sets of characters in a tree one by one, under And and Minus too, and stays exact.
+Each code point owns a set of units, and no unit belongs to two code points.  So decoding is a homomorphism from words
+of units to texts, and its inverse commutes with union, concatenation, repetition, intersection *and difference*. Hence
+`spelled` can replace the sets of characters in a tree one by one, also under And and Minus, and stays exact.
 
-Where which one is taken: strings with no more than length bounds are read in any spelling.  Under a pattern or a
-format, and in keys and constants, ``SchemaOptions.spelling`` decides.  By default it is the canonical one: in any
-spelling ``[a-z]`` costs seven states instead of one, at each position, for what hardly anybody writes.
+Strings that only have bounds on the length are read in any spelling.  Under a pattern or a format, and in keys and
+constants, ``SchemaOptions.spelling`` decides.  The default is canonical: in any spelling ``[a-z]`` takes seven states
+instead of one, at each position, for spellings that hardly occur.
+
 Lone surrogates (``"\ud800"``) have no text and are refused everywhere.
 """
 
@@ -52,7 +53,7 @@ from .formats import bounded_language, by_length, format_language, wide_language
 
 QUOTE = Literal(b'"')
 
-# Characters that may stand for themselves.
+# Characters that need no escape.
 _RAW: Ranges = ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0x10FFFF))
 _SHORT = {0x08: "b", 0x09: "t", 0x0A: "n", 0x0C: "f", 0x0D: "r", 0x22: '"', 0x5C: "\\"}
 
@@ -74,17 +75,17 @@ COUNTED_STRING = cat(QUOTE, star(Unit(ANY_UNIT)), QUOTE)
 
 
 def quoted(text: str) -> bytes:
-    """The canonical spelling; UnicodeEncodeError for a lone surrogate."""
+    """Return the canonical spelling of a text.  Raises UnicodeEncodeError for a lone surrogate."""
     spelling: str = encode_basestring(text)
     return spelling.encode()
 
 
 @lru_cache(maxsize=4096)
 def canonical_units(ranges: Ranges) -> Regular:
-    """The canonical spellings of one character out of `ranges`."""
+    """Return the canonical spellings of one character in `ranges`."""
     raw: list[tuple[int, int]] = []
     short: list[tuple[int, int]] = []
-    control: dict[int, list[tuple[int, int]]] = {}  # first hex digit of \u00XY -> the second ones
+    control: dict[int, list[tuple[int, int]]] = {}  # first hex digit of \u00XY -> second hex digits
     for low, high in ranges:
         for a, b in _RAW:
             if max(a, low) <= min(b, high):
@@ -105,11 +106,11 @@ def canonical_units(ranges: Ranges) -> Regular:
 
 
 def _hex_words(ranges: Ranges, n: int) -> Regular:
-    """The words of `n` hexadecimal digits, in either case, whose value is in `ranges`."""
+    """Return the words of `n` hexadecimal digits, in either case, whose value is in `ranges`."""
     size = 16 ** (n - 1)
     if not n or ranges == ((0, 16 * size - 1),):
         return repeat(_HEX, n, n)
-    first: dict[Ranges, list[int]] = {}  # what has to follow -> the first digits
+    first: dict[Ranges, list[int]] = {}  # ranges of the rest -> first digits
     for digit in range(16):
         base = digit * size
         rest = tuple((max(a, base) - base, min(b, base + size - 1) - base) for a, b in ranges)
@@ -123,8 +124,8 @@ def _hex_words(ranges: Ranges, n: int) -> Regular:
 
 
 def _pairs(ranges: Ranges) -> Regular:
-    """The surrogate pairs, with both ``\\u``, of astral characters."""
-    lows: dict[int, list[tuple[int, int]]] = {}  # high surrogate -> the low ones
+    """Return the surrogate pairs, with both ``\\u``, of astral characters."""
+    lows: dict[int, list[tuple[int, int]]] = {}  # high surrogate -> low surrogates
     whole: list[tuple[int, int]] = []
     for a, b in ranges:
         for high in sorted({(a - 0x10000) >> 10, (b - 0x10000) >> 10}):
@@ -134,18 +135,18 @@ def _pairs(ranges: Ranges) -> Regular:
         if ((a - 0x10000) >> 10) + 1 < (b - 0x10000) >> 10:
             whole.append((0xD801 + ((a - 0x10000) >> 10), 0xD7FF + ((b - 0x10000) >> 10)))
     parts: dict[Ranges, list[tuple[int, int]]] = {((0xDC00, 0xDFFF),): whole} if whole else {}
-    for high, some in sorted(lows.items()):
-        parts.setdefault(tuple(sorted(some)), []).append((0xD800 + high, 0xD800 + high))
+    for high, low_ranges in sorted(lows.items()):
+        parts.setdefault(tuple(sorted(low_ranges)), []).append((0xD800 + high, 0xD800 + high))
     u = Literal(b"\\u")
     return alt(*(
-        cat(u, _hex_words(tuple(sorted(highs)), 4), u, _hex_words(some, 4)) for some, highs in parts.items()
+        cat(u, _hex_words(tuple(sorted(highs)), 4), u, _hex_words(low_ranges, 4)) for low_ranges, highs in parts.items()
     ))  # fmt: skip
 
 
 @lru_cache(maxsize=4096)
 def any_units(ranges: Ranges) -> Regular:
-    """All spellings of one character out of `ranges`, which hold no surrogates."""
-    if ranges == ANY_CHAR.ranges:  # type: ignore[attr-defined]  # it is a Chars
+    """Return all spellings of one character in `ranges`, which contain no surrogates."""
+    if ranges == ANY_CHAR.ranges:  # type: ignore[attr-defined]  # ANY_CHAR is a Chars
         return ANY_UNIT
     raw = [(max(a, low), min(b, high)) for low, high in ranges for a, b in _RAW]
     short = [letter for c, letter in (*_SHORT.items(), (0x2F, "/")) if any(a <= c <= b for a, b in ranges)]
@@ -161,12 +162,12 @@ def any_units(ranges: Ranges) -> Regular:
     return alt(*(part for part in parts if part != NOTHING))
 
 
-CANONICAL_UNIT = canonical_units(ANY_CHAR.ranges)  # type: ignore[attr-defined]  # it is a Chars
+CANONICAL_UNIT = canonical_units(ANY_CHAR.ranges)  # type: ignore[attr-defined]  # ANY_CHAR is a Chars
 CANONICAL_STRING = cat(QUOTE, star(CANONICAL_UNIT), QUOTE)
 
 
 def spelled_text(text: str, spelling: Spelling) -> Regular:
-    """The spellings, with quotes, of one text; UnicodeEncodeError for a lone surrogate."""
+    """Return the spellings, with quotes, of one text.  Raises UnicodeEncodeError for a lone surrogate."""
     if spelling == "canonical":
         return Literal(quoted(text))
     text.encode()
@@ -174,7 +175,7 @@ def spelled_text(text: str, spelling: Spelling) -> Regular:
 
 
 def spelled(tree: Regular, spelling: Spelling) -> Regular:
-    """The spellings (without quotes) of the texts in `tree`."""
+    """Return the spellings (without quotes) of the texts in `tree`."""
     match tree:
         case Literal(data):
             if spelling == "canonical":
@@ -193,19 +194,19 @@ def spelled(tree: Regular, spelling: Spelling) -> Regular:
         case Minus(left, right):
             return Minus(spelled(left, spelling), spelled(right, spelling))
         case ByteSet():
-            raise TypeError("raw bytes in a language of text")
+            raise TypeError("a language of texts cannot contain raw bytes")
     raise TypeError(f"not a regular tree: {tree!r}")
 
 
 @lru_cache(maxsize=4096)
 def _spelled_parts(tree: Cat, spelling: Spelling) -> Regular:
-    """The same for a concatenation; kept, since a pattern of names is in as many trees as it tells names apart."""
+    """Like `spelled`, for a concatenation; cached, since a pattern of names is in one tree per class of names."""
     return cat(*(spelled(part, spelling) for part in tree.parts))
 
 
 @lru_cache(maxsize=1024)
 def pattern_language(pattern: str) -> Regular:
-    """The texts in which an ECMA-262 pattern matches somewhere; GrammarError if it is no regular language."""
+    """Return the texts in which an ECMA-262 pattern matches somewhere.  Raises GrammarError if it is not regular."""
     return search_language(pattern, "ecma")
 
 
@@ -215,32 +216,32 @@ def text_language(
     not_patterns: tuple[str, ...] = (), not_formats: tuple[str, ...] = (), excluded: tuple[str, ...] = (),
     wide: bool = False,
 ) -> Regular | None:  # fmt: skip
-    """The texts within these conditions, or if `wide` no fewer; None if they are seen to be none."""
-    asked = [*map(pattern_language, patterns)]
+    """Return the texts within these conditions, or if `wide` a superset of them; None if there evidently are none."""
+    required = [*map(pattern_language, patterns)]
     if wide:
-        asked += map(wide_language, formats)
+        required += map(wide_language, formats)
     else:
-        asked += [format_language(f) if high is None else bounded_language(f, high) for f in formats]
+        required += [format_language(f) if high is None else bounded_language(f, high) for f in formats]
     if high is not None and low > high:
         return None
-    if low or high is not None or not asked:
-        least = max((lengths(tree)[0] for tree in asked), default=0)
-        mosts = [most for tree in asked if (most := lengths(tree)[1]) is not None]
+    if low or high is not None or not required:
+        least = max((lengths(tree)[0] for tree in required), default=0)
+        mosts = [most for tree in required if (most := lengths(tree)[1]) is not None]
         most = min(mosts) if mosts else None
         if (high is not None and least > high) or (most is not None and most < low):
             return None
         need_low = low if least < low else 0
         need_high = high if most is None or (high is not None and most > high) else None
-        if need_low or need_high is not None or not asked:
-            asked.append(repeat(ANY_CHAR, need_low, need_high))
-    tree = both(*asked)
-    taken = [*map(pattern_language, not_patterns), *map(format_language if wide else wide_language, not_formats)]
+        if need_low or need_high is not None or not required:
+            required.append(repeat(ANY_CHAR, need_low, need_high))
+    tree = both(*required)
+    removed = [*map(pattern_language, not_patterns), *map(format_language if wide else wide_language, not_formats)]
     for text in excluded:
         try:
-            taken.append(Literal(text.encode()))
+            removed.append(Literal(text.encode()))
         except UnicodeEncodeError:
-            pass  # a lone surrogate is no text anyway
-    return minus(tree, alt(*taken)) if taken else tree
+            pass  # a lone surrogate has no text
+    return minus(tree, alt(*removed)) if removed else tree
 
 
 @lru_cache(maxsize=1024)
@@ -248,7 +249,7 @@ def string_language(
     spelling: Spelling, low: int, high: int | None, patterns: tuple[str, ...], formats: tuple[str, ...],
     not_patterns: tuple[str, ...] = (), not_formats: tuple[str, ...] = (), excluded: tuple[str, ...] = (),
 ) -> Regular | None:  # fmt: skip
-    """The spellings, with quotes, of the strings within these conditions; None if they are seen to be none."""
+    """Return the spellings, with quotes, of the strings within these conditions; None if there evidently are none."""
     if not (patterns or formats or not_patterns or not_formats or excluded):
         if low == 0 and high is None:
             return ANY_STRING
@@ -258,7 +259,7 @@ def string_language(
 
 
 def has_format(name: str, text: str) -> bool:
-    """Whether a text is one of those that have the format and are taken, where its length is counted."""
+    """Whether a text is one of the accepted texts of a format, where its length is counted."""
     return any(
         (most is None or len(text) <= most) and contains(format_language(part), text)
         for (part,), most in by_length((name,), None)

@@ -1,1 +1,1 @@
-"""Writing the grammar: rules and terminals out of shapes."""
+"""Writes the grammar: rules and terminals for shapes."""

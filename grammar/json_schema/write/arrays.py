@@ -1,4 +1,4 @@
-"""The rules of a shape's arrays: a prefix, a rest, a count; :mod:`.counted_items` where items have to be remembered."""
+"""The rules of a shape's arrays: prefix, rest and count; :mod:`.counted_items` where the rules must remember items."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Arrays:
         if most is not None:
             high = most if high is None else min(high, most)
         must_differ: Distinct = "no"
-        if unique and few is None:  # a few values are remembered by the grammar, more are compared as they are written
+        if unique and few is None:  # the grammar remembers a few values; more are compared during decoding
             must_differ = "endless" if self._context.counts.are_endless(arrays) else "exhaustible"
         if unique and few is None and len(arrays.contains) <= MAX_KINDS:
             counts_of = self._context.counts
@@ -61,7 +61,7 @@ class Arrays:
         return self._plain(high, must_differ)
 
     def _plain(self, high: int | None, must_differ: Distinct) -> Symbol:
-        """Return the symbol of arrays of up to `high` items, of which nothing is counted."""
+        """Return the symbol of arrays of up to `high` items, where no kinds of items are counted."""
         child, low = self._context.child, self._arrays.min_items
         prefix: list[int] = []
         for handle in self._arrays.prefix[:high]:
@@ -85,7 +85,7 @@ class Arrays:
         return self._context.out.array(tuple(prefix), rest, low, high, path, lhs, must_differ)
 
     def _scarce(self, short: list[Handle]) -> Pools:
-        """Return the values that items can run out of: listed if those of the `short` parts are few, else in pools."""
+        """Return the values that can run out: listed if those of the `short` parts are few, else counted in pools."""
         listed = ListedPools(self._context.read, self._shape)
         if all(listed.others(part) is None for part in short):
             return listed

@@ -1,7 +1,7 @@
-"""What the writers of objects, arrays and scalars may ask of the lowering around them.
+"""The context in which the writers of objects, arrays and scalars work.
 
-The lowering itself is :class:`..lowering.Lowering`.  A writer is made for one shape and dropped with its rules, so that
-nothing leads back from the lowering to itself, and all of it is freed without the collector.
+The lowering itself is :class:`..lowering.Lowering`.  A writer is made for one shape and dropped with its rules.  So the
+lowering has no reference to itself, and is freed without the garbage collector.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from .productions import Productions
 
 
 class Empty(NamedTuple):
-    """Nothing satisfies a schema: why, and at which path."""
+    """A set without values, with the reason and its path."""
 
     why: str
     path: str
 
 
-Symbol = int | Empty  # a terminal's number, a nonterminal's complement, or why there is none
+Symbol = int | Empty  # a terminal's number, the complement of a nonterminal's, or the reason why there is none
 
 
 class Parts:
-    """The symbols of a union under collection."""
+    """The symbols of a union while they are collected."""
 
     __slots__ = ("path", "symbols", "why")
 
@@ -39,7 +39,7 @@ class Parts:
         self.why: Empty | None = None  # the last reason why a part is empty
 
     def take(self, symbol: Symbol) -> None:
-        """Add a part, or note why it is empty."""
+        """Add a part, or record why it is empty."""
         if isinstance(symbol, Empty):
             self.why = symbol
         else:
@@ -60,13 +60,13 @@ class LoweringContext(ABC):
     def __init__(
         self, document: Document, read: Alternatives | None = None, out: Productions | None = None
     ) -> None:
-        """`read` and `out` are given where two lowerings share one document."""
+        """`read` and `out` are given if two lowerings share one document."""
         self.document = document
         self.read = read or Alternatives(document)
         self.counts = ValueCounts(self.read)
         self.lexemes = lexemes(document.options, document.gap, document.barred)
         self.out = out or Productions(self.lexemes)
-        # Whether a nonterminal was used before its rules were known, and so may derive nothing.
+        # Whether a nonterminal was used before its rules were known, so that it may derive nothing.
         self.may_be_empty = False
 
     @abstractmethod
@@ -75,7 +75,7 @@ class LoweringContext(ABC):
 
 
 class Place:
-    """How far the objects, or the arrays, of one shape are lowered."""
+    """The progress of lowering the objects, or the arrays, of one shape."""
 
     __slots__ = ("in_advance", "is_open", "shape", "symbol")
 

@@ -1,14 +1,16 @@
 """Arrays that count kinds of items, or whose items must not repeat.
 
-The rules go along states, made by :meth:`.Productions.by_states`:
+The rules follow states, by :meth:`.Productions.by_states`:
 
     (items so far, up to the last bound; items of each kind so far, up to its bound; values used)
 
-Where the values are few and may not repeat, they are the items' kinds, and `used` has a bit for each of them; -1 says
-that one has repeated, where that is wanted.  Elsewhere an item's kinds are those `contains` that it meets, and its
-schema is cut into one for each set of them; `used` is -2 after the first item that repeats, where that is wanted, which
-the runtime compares.  Values that an array of different items can run out of are set apart then, in pools
-(:mod:`..counting.pools`), and `used` is how many of each have been written.
+If the values are few and must not repeat, they are the kinds of the items: `used` has a bit for each of them.  -1 means
+that one has repeated, where the schema wants a repetition.
+
+Otherwise the kinds of an item are the `contains` that it meets, and its schema is split into one for each set of them.
+`used` is -2 after the first repeated item, where the schema wants one; the runtime compares the items.  Values that an
+array of different items can run out of are separated, in pools (:mod:`..counting.pools`); then `used` says how many
+values of each pool have been written.
 """
 
 from __future__ import annotations
@@ -27,17 +29,18 @@ from ..widening import Unenforceable
 from .context import Empty, LoweringContext, Place
 from .productions import MARKS, MAX_STATES
 
-MAX_DISTINCT = 10  # values of the items of an array that must not repeat, remembered by the grammar
+MAX_DISTINCT = 10  # most values that the grammar remembers, of items that must not repeat
 
 Used = int | tuple[int, ...]
 State = tuple[int, tuple[int, ...], Used]
 
 
 class CountedItems:
-    """Makes the rules of one shape's arrays; `values`: those of the items, if they are few and may not repeat.
+    """Makes the rules of one shape's arrays.
 
-    `high`: items at most, as far as is known.
-    `scarce`: values that are set apart, where items must differ and their values are not few.
+    values: the values of the items, if they are few and must not repeat.
+    high: upper bound on the number of items, if known.
+    scarce: values that are counted in pools, if items must differ and their values are not few.
     """
 
     __slots__ = (
@@ -66,37 +69,37 @@ class CountedItems:
         if len(self._kinds) > MAX_KINDS:
             raise LimitError(f"more than {MAX_KINDS} kinds of items are counted at {shape.path}")
         by_text = self._values is None and shape.arrays.repeated
-        # What has no bound can go on until an item repeats, whatever has been written.
+        # Arrays without a bound can continue until an item repeats, whatever has been written.
         bounded = shape.arrays.contains or shape.arrays.max_items is not None
         if by_text and (bounded or isinstance(context.child(shape.arrays.rest), Empty)):
             raise Unenforceable(
                 f"the complement of uniqueItems cannot be enforced over more than {MAX_DISTINCT} different items "
-                f"beside maxItems or contains; give the items an enum, or take "
+                f"together with maxItems or contains; give the items an enum, or use "
                 f"SchemaOptions(unique_items='unchecked') at {shape.path}"
             )
         context.may_be_empty = True
         used: Used = (0,) * len(self._scarce.sizes) if self._scarce else 0
         all_marked = None if self._must_differ == "no" else MARKS[self._must_differ]
-        got = context.out.by_states(
+        symbol = context.out.by_states(
             (0, (0,) * len(self._kinds), used), self._choices, self._is_end, False, shape.path,
             lambda: self._place.in_advance, lambda state: Marks.REPEATS if by_text and state[2] == -2 else all_marked,
         )  # fmt: skip
-        if got is None:
+        if symbol is None:
             raise LimitError(f"an array needs more than {MAX_STATES} states for its counts at {shape.path}")
-        return got
+        return symbol
 
     def _choices(self, state: State) -> Iterator[tuple[tuple[int], State]]:
-        """Yield what can be written, an item, and the state after it."""
+        """Yield (symbols of an item, state after it) for each possible item."""
         n, counts, used = state
         if self._high is not None and n >= self._high:
             return
         for met, symbol, number in self._items_at(n):
-            after = self._counts_after(counts, met)
-            now = self._used_after(used, number)
-            if after is not None and now is not None:
-                yield (symbol,), (min(n + 1, self._most), after, now)
+            new_counts = self._counts_after(counts, met)
+            new_used = self._used_after(used, number)
+            if new_counts is not None and new_used is not None:
+                yield (symbol,), (min(n + 1, self._most), new_counts, new_used)
                 if self._shape.arrays.repeated and number is None and n and not used:
-                    yield (symbol,), (min(n + 1, self._most), after, -2)
+                    yield (symbol,), (min(n + 1, self._most), new_counts, -2)
 
     def _is_end(self, state: State) -> bool:
         n, counts, used = state
@@ -105,7 +108,7 @@ class CountedItems:
         return n >= self._shape.arrays.min_items and enough and not lacks_two
 
     def _counts_after(self, counts: tuple[int, ...], met: int) -> tuple[int, ...] | None:
-        """The counts after an item of the kinds in the bits of `met`; None if there are too many of one."""
+        """Return the counts after an item of the kinds in the bits of `met`; None if a kind exceeds its bound."""
         out = []
         for k, (n, kind) in enumerate(zip(counts, self._kinds, strict=True)):
             n += met >> k & 1
@@ -115,7 +118,7 @@ class CountedItems:
         return tuple(out)
 
     def _used_after(self, used: Used, number: int | None) -> Used | None:
-        """The values used after one more; None if it may not be."""
+        """Return the values used after one more; None if it must not be used."""
         if self._scarce is not None and not isinstance(used, int):
             if number is None:
                 return used
@@ -131,23 +134,23 @@ class CountedItems:
         return used | 1 << number if is_new else -1
 
     def _items_at(self, index: int) -> list[tuple[int, int, int | None]]:
-        """(kinds that an item counts for, its symbol, its number among the values) at an index."""
+        """Return (kinds that an item counts for, its symbol, its number among the values) for the items at an index."""
         if index not in self._symbols:
-            found = self._symbols[index] = []
+            items = self._symbols[index] = []
             kinds = self._by_kinds(index) if self._values is None else self._by_values(index, self._values)
             for met, handle, number in kinds:
                 symbol = self._context.child(handle)
                 if not isinstance(symbol, Empty):
-                    found.append((met, symbol, number))
+                    items.append((met, symbol, number))
         return self._symbols[index]
 
     def _by_values(self, index: int, values: list[Any]) -> Iterator[tuple[int, Handle, int]]:
         read = self._context.read
-        there = [(k, kind.handle) for k, kind in enumerate(self._kinds) if index >= kind.start]
+        active = [(k, kind.handle) for k, kind in enumerate(self._kinds) if index >= kind.start]
         for number, value in enumerate(values):
             if not read.admits(self._shape.arrays.item(index), value):
                 continue
-            met, may = (sum(read.admits(h, value, wide) << k for k, h in there) for wide in (False, True))
+            met, may = (sum(read.admits(h, value, wide) << k for k, h in active) for wide in (False, True))
             if met == may:
                 yield met, ({"enum": [value]}, self._shape.path), number
 

@@ -1,19 +1,20 @@
-r"""The layout of ``json.dumps(indent=n)``: every member and item on a line of its own, indented by its depth.
+r"""The layout of ``json.dumps(indent=n)``: every member and item on its own line, indented by its depth.
 
-Problem.  How far a line is indented depends on how many brackets are open, and an LR stack cannot be counted by a
-terminal.  With unbounded depth the layout is not even context-free: all lines of a level repeat the same number.
+Problem.  The indentation of a line depends on the number of open brackets, and a terminal cannot count the states of an
+LR stack.  With unbounded depth the layout is not even context-free: all lines of a level repeat the same number.
 
-Method.  One copy of a nonterminal for each depth at which it is met, and terminals that hold the line break:
+Method.  A nonterminal is copied for each depth at which it occurs, and terminals contain the line break:
 
     {        "{"  newline  n * (depth + 1) spaces         }        newline  n * depth spaces  "}"
     ,        ","  newline  n * (depth + 1) spaces         { }      "{}"     (likewise for arrays)
 
-A nonterminal that follows a key, a bracket or an item's comma is a value, one level deeper; any other one is a part of
-the same object or array.  What is not recursive is met at finitely many depths and copied there.  What is recursive
-is copied down to ``max_depth`` levels; deeper rules are left out, and with them whatever cannot be finished without.
+A nonterminal after a key, a bracket or an item's comma is a value, one level deeper; any other is a part of the same
+object or array.  Nonterminals that do not recur occur at finitely many depths, and are copied there.  Those that recur
+are copied down to ``max_depth`` levels.  Deeper rules are left out, with all rules that cannot be completed without
+them.
 
 Input: a compact grammar.  Output: the same documents in this layout, with the same scalars and keys.
-Cost: the recursive part times ``max_depth``; with n = 0 the depth does not matter, and nothing is copied.
+Cost: the recursive part times ``max_depth``.  With n = 0 depth has no effect, and nothing is copied.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ from .productions import Productions
 
 Place = tuple[int, int]  # nonterminal, depth
 
-MAX_COPIES = 200_000  # of nonterminals
+MAX_COPIES = 200_000  # copies of nonterminals
 
 
 def indented(grammar: Grammar, out: Productions, options: SchemaOptions) -> Grammar:
-    """`grammar`, which `out` made, in the layout of ``json.dumps(indent=options.indent)``; LimitError if too large."""
+    """Return `grammar`, made by `out`, in the layout of ``json.dumps(indent=...)``; LimitError if it is too large."""
     return _Layout(grammar, out, options.indent, options.max_depth).run()
 
 
@@ -46,7 +47,7 @@ class _Layout:
         self.opens = {out.open_object, out.open_array}
         self.closes = {out.close_object, out.close_array}
         self.comma = out.comma
-        self.bodies = {u.body for u in grammar.unordered}  # follow a comma, too, and are no values
+        self.bodies = {u.body for u in grammar.unordered}  # these also follow a comma, but are not values
         self.before_value = {out.comma, out.open_array} | out.key_terminals
         self.rules: list[list[tuple[int, ...]]] = [[] for _ in grammar.nonterminals]
         for lhs, rhs in grammar.rules:
@@ -60,7 +61,7 @@ class _Layout:
         numbers: dict[Place, int] = {begin: 0}
         todo = [begin]
         rules: list[tuple[int, tuple[int, ...]]] = []
-        for number, place in enumerate(todo):  # grows while it is walked
+        for number, place in enumerate(todo):  # grows during the loop
             for rhs in self.rules[place[0]]:
                 copied = self._copied(rhs, place[1])
                 if copied is None:
@@ -92,20 +93,20 @@ class _Layout:
             for (body, depth), n in numbers.items()
             if body == u.body
         ]  # fmt: skip
-        kept = trimmed(rules, len(todo), lists, 0)
-        if kept is None:
+        productive = trimmed(rules, len(todo), lists, 0)
+        if productive is None:
             raise LimitError(
                 f"every document is nested deeper than {self.max_depth} levels; raise SchemaOptions.max_depth at $"
             )
         exhaustible = dict(self.grammar.distinct)
         distinct = tuple((number, exhaustible[n]) for number, (n, _) in enumerate(todo) if n in exhaustible)
         return Grammar(
-            tuple(self.terminals), tuple(names[n] for n, _ in todo), tuple(kept[0]), 0, "cfg", (),
-            tuple(origins[n] for n, _ in todo), tuple(kept[1]), distinct,
+            tuple(self.terminals), tuple(names[n] for n, _ in todo), tuple(productive[0]), 0, "cfg", (),
+            tuple(origins[n] for n, _ in todo), tuple(productive[1]), distinct,
         )  # fmt: skip
 
     def _copied(self, rhs: tuple[int, ...], depth: int) -> list[int | Place] | None:
-        """The symbols of a rule at a depth, nonterminals with theirs; None if it is too deep."""
+        """Return the symbols of a rule at a depth, with the depths of nonterminals; None if it is too deep."""
         if len(rhs) == 2 and rhs[0] in self.opens and rhs[1] in self.closes:
             return [self._mark(self._text(rhs[0]) + self._text(rhs[1]))]
         out: list[int | Place] = []
@@ -123,7 +124,7 @@ class _Layout:
         return out
 
     def _laid_out(self, symbol: int, depth: int) -> int:
-        """A terminal at a depth."""
+        """Return the symbol of a terminal at a depth."""
         if symbol in self.closes:
             return self._mark(b"\n" + b" " * (self.indent * depth) + self._text(symbol))
         if symbol in self.opens or symbol == self.comma:
@@ -136,17 +137,17 @@ class _Layout:
         return pattern.data
 
     def _mark(self, text: bytes) -> int:
-        got = self._marks.get(text)
-        if got is None:
-            got = self._marks[text] = len(self.terminals)
+        symbol = self._marks.get(text)
+        if symbol is None:
+            symbol = self._marks[text] = len(self.terminals)
             self.terminals.append(Terminal(text.strip().decode(), Literal(text), 0, "", None))
-        return got
+        return symbol
 
 
 def _recursive(rules: list[list[tuple[int, ...]]]) -> set[int]:
-    """The nonterminals that can contain others that contain them, by Tarjan's components without a stack of calls.
+    """Return the nonterminals that are nested in themselves, by Tarjan's components with an explicit stack.
 
-    Left recursion alone (``P -> P , k v``) does not nest and does not count.
+    Left recursion alone (``P -> P , k v``) is not nesting and does not count.
     """
     children = [
         sorted({~s for rhs in bodies for s in rhs if s < 0 and ~s != n}) for n, bodies in enumerate(rules)
@@ -155,7 +156,7 @@ def _recursive(rules: list[list[tuple[int, ...]]]) -> set[int]:
     low: dict[int, int] = {}
     stack: list[int] = []
     on_stack: set[int] = set()
-    found: set[int] = set()
+    recursive: set[int] = set()
     for root in range(len(rules)):
         if root in order:
             continue
@@ -188,5 +189,5 @@ def _recursive(rules: list[list[tuple[int, ...]]]) -> set[int]:
                     if member == at:
                         break
                 if len(component) > 1:
-                    found.update(component)
-    return found
+                    recursive.update(component)
+    return recursive

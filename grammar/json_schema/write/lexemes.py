@@ -1,7 +1,7 @@
-"""The terminals of JSON text, with the whitespace glued in front.
+"""The terminals of JSON text, each with the whitespace before it.
 
-Whitespace of its own would be a terminal that may be empty or follow itself; behind a lexeme it would make the lexeme
-go on after its end.  In front, with W the whitespace of the policy, every terminal starts where the last one ended:
+Whitespace as a terminal of its own may be empty or follow itself.  Whitespace after a lexeme would let the lexeme
+continue after its end.  With whitespace W before it, every terminal starts where the last one ended:
 
     W {    W }    W [    W ]    W ,    W "name" W :    W "..."    W -?(0|[1-9][0-9]*)    W true
 
@@ -11,12 +11,15 @@ go on after its end.  In front, with W the whitespace of the policy, every termi
     python       nothing         ", "   ": "
     indent       nothing         ,      ": "    and line breaks, which depend on the depth (:mod:`.indentation`)
 
-"flexible" accepts whitespace before the document and none behind it.  A bound on W is no part of the terminals: as a
-repetition it would multiply the lexer's states; :attr:`wfsa.grammar.ir.Grammar.white_space` has it.  Inside a larger
-text, which has white space of its own, it is a repetition all the same.
-Byte strings can be barred, where a document is part of a text in which they end it: no string is spelled with them.
-There is one `Lexemes` per policy and process: equal terminals of two schemas are the same object, which is what caches
-of automata behind the grammar want.
+"flexible" accepts whitespace before the document and none after it.  A bound on W is not part of the terminals: as a
+repetition it would multiply the lexer's states, so :attr:`wfsa.grammar.ir.Grammar.white_space` contains it.  Inside a
+larger text with its own white space it is a repetition nevertheless.
+
+Byte strings can be barred, where a document is part of a text in which they end it: then no string is spelled with
+them.
+
+There is one `Lexemes` per policy and process.  So equal terminals of two schemas are the same object, which the
+automaton caches rely on.
 """
 
 from __future__ import annotations
@@ -48,7 +51,7 @@ _MAX_POLICIES = 32
 
 
 class Lexemes:
-    """The terminals' patterns under one policy of whitespace and spelling."""
+    """The patterns of terminals under one policy of whitespace and spelling."""
 
     __slots__ = (
         "_barred", "_colon", "_gap", "_keys", "_plain", "_spelling", "_trees", "any_key", "close_array",
@@ -68,7 +71,7 @@ class Lexemes:
         self.open_array = self.glued(Literal(b"["))
         self.close_array = self.glued(Literal(b"]"))
         self.comma = self.glued(Literal(f",{space}".encode()))
-        self.counted_string = self.glued(COUNTED_STRING)  # what is barred is taken out by `free`
+        self.counted_string = self.glued(COUNTED_STRING)  # `free` removes barred texts
         self.any_key = self._key_tree(self.free(ANY_STRING))
         self._keys: dict[str, Regular] = {}
         self._plain: dict[int, Regular] = {}
@@ -83,15 +86,15 @@ class Lexemes:
         return bool(self._barred)
 
     def is_barred(self, spelling: bytes) -> bool:
-        """Whether a spelling has one of the barred byte strings in it."""
+        """Whether a spelling contains a barred byte string."""
         return any(word in spelling for word in self._barred)
 
     def free(self, tree: Regular) -> Regular:
-        """The words of `tree` in which nothing barred occurs."""
+        """Return the words of `tree` that contain no barred byte string."""
         return both(tree, without(self._barred)) if self._barred else tree
 
     def spelled_text(self, text: str) -> Regular:
-        """The spellings of one text: where the canonical one is barred, all others that are not."""
+        """Return the spellings of one text; if the canonical one is barred, all other spellings that are not."""
         if self._spelling == "canonical":
             usual = quoted(text)
             if not self.is_barred(usual):
@@ -102,32 +105,32 @@ class Lexemes:
         return cat(self._gap, name, self._gap, self._colon)
 
     def key(self, name: str) -> Regular:
-        """``W "name" W :``; UnicodeEncodeError for a lone surrogate."""
-        got = self._keys.get(name)
-        if got is None:
+        """Return ``W "name" W :``.  Raises UnicodeEncodeError for a lone surrogate."""
+        tree = self._keys.get(name)
+        if tree is None:
             if len(self._keys) >= _MAX_CACHED:
                 self._keys.clear()
-            got = self._key_tree(self.spelled_text(name))
-            self._keys[name] = got
-        return got
+            tree = self._key_tree(self.spelled_text(name))
+            self._keys[name] = tree
+        return tree
 
     def other_key(self, names: Iterable[str]) -> Regular:
-        """Every key but `names`."""
+        """Return all keys except `names`."""
         taken: list[Regular] = []
         for name in names:
             try:
                 taken.append(spelled_text(name, "any" if self._barred else self._spelling))
             except UnicodeEncodeError:
-                pass  # no text has this name
+                pass  # a lone surrogate: no text has this name
         strings = CANONICAL_STRING if self._spelling == "canonical" else ANY_STRING
         return self._key_tree(self.free(minus(strings, alt(*taken))))
 
     def key_of(self, texts: Regular) -> Regular:
-        """The keys in a language of texts."""
+        """Return the keys in a language of texts."""
         return self._key_tree(self.free(cat(QUOTE, spelled(texts, self._spelling), QUOTE)))
 
     def constant(self, usual: bytes) -> Regular:
-        """Every spelling of a scalar, which is given by the usual one; without whitespace."""
+        """Return every spelling of a scalar, given by its usual spelling; without whitespace."""
         value = json.loads(usual, parse_float=Decimal)
         if isinstance(value, str):
             return self.free(spelled_text(value, "any"))
@@ -137,7 +140,7 @@ class Lexemes:
         return Literal(usual)
 
     def plain_body(self, mask: int) -> Regular:
-        """All scalars of the types in `mask`, without whitespace."""
+        """Return all scalars of the types in `mask`, without whitespace."""
         parts: list[Regular] = []
         if mask & STRING:
             parts.append(self.free(ANY_STRING))
@@ -152,14 +155,14 @@ class Lexemes:
         return alt(*parts)
 
     def plain(self, mask: int) -> Regular:
-        """All scalars of the types in `mask`."""
-        got = self._plain.get(mask)
-        if got is None:
-            got = self._plain[mask] = self.glued(self.plain_body(mask))
-        return got
+        """Return all scalars of the types in `mask`."""
+        tree = self._plain.get(mask)
+        if tree is None:
+            tree = self._plain[mask] = self.glued(self.plain_body(mask))
+        return tree
 
     def cached(self, key: object) -> Regular | None:
-        """A tree that was kept under `key`."""
+        """Return the tree that `keep` stored under `key`, or None."""
         return self._trees.get(key)
 
     def keep(self, key: object, tree: Regular) -> None:
@@ -173,18 +176,18 @@ _made: dict[tuple[Whitespace, Spelling, int | None, frozenset[bytes]], Lexemes] 
 
 
 def lexemes(options: SchemaOptions, gap: int | None, barred: frozenset[bytes] = frozenset()) -> Lexemes:
-    """The ones of these options, with at most `gap` characters of whitespace in one place (None: no bound)."""
+    """Return the lexemes of these options, with at most `gap` characters of whitespace in one place (None: any)."""
     key = options.whitespace, options.spelling, gap, barred
-    got = _made.get(key)
-    if got is None:
+    cached = _made.get(key)
+    if cached is None:
         if len(_made) >= _MAX_POLICIES:
             _made.clear()
-        got = _made[key] = Lexemes(*key)
-    return got
+        cached = _made[key] = Lexemes(*key)
+    return cached
 
 
 def type_names(mask: int) -> str:
-    """The scalar types in `mask`, for messages."""
+    """Return the scalar types in `mask` as text, for messages."""
     if mask == SCALARS:
         return "scalar"
     if mask & FRACTION:

@@ -1,10 +1,9 @@
 """The rules of a shape's objects.
 
-Where only names are told apart, an object is a chain of its members (:meth:`.Productions.object`), or in any order a
-list of them (:class:`wfsa.grammar.ir.Unordered`).  Names in classes (``patternProperties``, ``propertyNames``,
-what is unevaluated), conditions that some member has to meet, and counts need a state beside it: the names are parted
-into classes, each member's values by the conditions that they meet, and :meth:`.Productions.object_that_counts` makes
-the rules.
+If only names matter, an object is a chain of its members (:meth:`.Productions.object`) or, in any order, a list of them
+(:class:`wfsa.grammar.ir.Unordered`).  Classes of names (``patternProperties``, ``propertyNames``, unevaluated
+properties), conditions on some member, and counts need a state.  Then the names are split into classes, and the values
+of each member by the conditions that they meet; :meth:`.Productions.object_that_counts` makes the rules.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from ...ir import MAX_UNITS
 from ..domains.handles import Handle, number_of
 from ..domains.shape import Shape
 from .context import Empty, LoweringContext, Place, Symbol
-from .productions import Asked, Choice, Extra, Member, Options
+from .productions import Choice, Extra, Member, MemberConditions, Options
 
-MAX_KINDS = 256  # of values of one property
+MAX_KINDS = 256  # kinds of values of one property
 
 
 class Objects:
@@ -62,28 +61,29 @@ class Objects:
             extra = out.other_key((*properties, *others), path), more
         elif others:
             return Empty(f"property {others[0]!r} is required and additionalProperties admits nothing for it", path)
-        # One name has an order, too, where others may come before it.
+        # A single declared name has an order, too, if other names can precede it.
         has_order = self._any_order and len(properties) + len(others) > is_closed
         return out.object(tuple(members), extra, path, self._place.in_advance, not has_order)
 
     def _lacking(self, name: str, value: object) -> Empty:
-        """Return why a required property cannot be written: for its value, or else for its name."""
+        """Return the reason why a required property cannot be written: its value, or else its name."""
         if isinstance(value, Empty):
             return Empty(f"property {name!r} is required and nothing fits it: {value.why}", value.path)
         return Empty(f"the required name {name!r} has no spelling in UTF-8", self._path)
 
-    # ---- with a state beside the chain ---------------------------------------------------------------------------
+    # ---- objects with a state
+    # ------------------------------------------------------------------------------------------
     def _with_state(self) -> Symbol:
-        """Return the symbol of objects whose keys fall into classes, or that count."""
+        """Return the symbol of objects with classes of keys, or with counts."""
         context, objects, path = self._context, self._objects, self._path
         members = self._members()
         if isinstance(members, Empty):
             return members
         extras: list[Extra] = []
-        for texts, value, asked in self._shape.objects.name_classes(context.read, self._shape.path):
-            got = self._choices(value, asked)
-            if not isinstance(got, Empty):
-                extras.append((context.out.class_key(texts, path), got))
+        for texts, value, conditions in self._shape.objects.name_classes(context.read, self._shape.path):
+            choices = self._choices(value, conditions)
+            if not isinstance(choices, Empty):
+                extras.append((context.out.class_key(texts, path), choices))
         low, high = objects.min_properties, objects.max_properties
         if high is not None and low > high:
             return Empty(f"an object needs {low} properties and can have {high}", path)
@@ -99,49 +99,49 @@ class Objects:
         if high == needed:
             members, extras = [member for member in members if member[2]], []
         wanted = (1 << len(objects.existentials)) - 1
-        if not can_meet(wanted, [got for _, got, _ in members], [got for _, got in extras]):
+        if not can_meet(wanted, [choices for _, choices, _ in members], [choices for _, choices in extras]):
             return Empty("no property can satisfy one of the conditions", path)
-        # What each of a required member's values meets needs no note.
-        for _, got, is_required in members:
+        # A condition that all values of a required member meet need not be recorded.
+        for _, choices, is_required in members:
             if is_required:
-                wanted &= ~reduce(and_, (bits for _, bits in got))
-        members = [(key, self._noting(wanted, got), is_required) for key, got, is_required in members]
-        extras = [(key, self._noting(wanted, got)) for key, got in extras]
-        context.may_be_empty = context.may_be_empty or not self._any_order  # no state may be an end
-        bounds = Asked(low, high, wanted, not self._any_order)
+                wanted &= ~reduce(and_, (bits for _, bits in choices))
+        members = [(key, self._noting(wanted, choices), is_required) for key, choices, is_required in members]
+        extras = [(key, self._noting(wanted, choices)) for key, choices in extras]
+        context.may_be_empty = context.may_be_empty or not self._any_order  # possibly no state is an end
+        bounds = MemberConditions(low, high, wanted, not self._any_order)
         return context.out.object_that_counts(tuple(members), tuple(extras), bounds, path, self._place.in_advance)
 
     def _members(self) -> list[Options] | Empty:
-        """Return the members whose names the shape speaks of."""
+        """Return the members whose names the conditions list."""
         read, objects = self._context.read, self._objects
         members: list[Options] = []
         for name in self._shape.objects.listed_names():
             relevant = [
-                (i, asked)
+                (i, condition)
                 for i, wanted in enumerate(objects.existentials)
-                for keys, asked in wanted
+                for keys, condition in wanted
                 if read.in_class(name, keys)
             ]
-            got = self._choices(self._shape.objects.all_of_member(name, read, True), relevant)
-            key = None if isinstance(got, Empty) else self._context.out.key(name, self._path)
-            if isinstance(got, Empty) or key is None:
+            choices = self._choices(self._shape.objects.all_of_member(name, read, True), relevant)
+            key = None if isinstance(choices, Empty) else self._context.out.key(name, self._path)
+            if isinstance(choices, Empty) or key is None:
                 if name in objects.required:
-                    return self._lacking(name, got)
+                    return self._lacking(name, choices)
                 continue
-            members.append((key, got, name in objects.required))
+            members.append((key, choices, name in objects.required))
         return members
 
     def _choices(self, handle: Handle, relevant: list[tuple[int, Handle]]) -> tuple[Choice, ...] | Empty:
-        """Return a member's values as (symbol, conditions met), told apart by the conditions that they meet.
+        """Return a member's values as (symbol, conditions met), split by the conditions that they meet.
 
-        relevant: the number of a condition, and what it asks of these values.
+        relevant: (number of a condition, the condition on these values).
         """
-        asked_of: dict[int, Handle] = {}
-        bits_of: dict[int, int] = {}  # by what is asked
-        for i, asked in relevant:
-            asked_of[number_of(asked)] = asked
-            bits_of[number_of(asked)] = bits_of.get(number_of(asked), 0) | 1 << i
-        kinds = ((bits_of[number], asked) for number, asked in asked_of.items())
+        condition_of: dict[int, Handle] = {}
+        bits_of: dict[int, int] = {}  # by number of the condition
+        for i, condition in relevant:
+            condition_of[number_of(condition)] = condition
+            bits_of[number_of(condition)] = bits_of.get(number_of(condition), 0) | 1 << i
+        kinds = ((bits_of[number], condition) for number, condition in condition_of.items())
         lacking = Empty("the conditions on it exclude each other", self._path)
         choices: list[Choice] = []
         for value, met in self._context.read.parted(handle, kinds, 2, MAX_KINDS, self._path):
@@ -153,7 +153,7 @@ class Objects:
         return self._noting(-1, tuple(choices)) if choices else lacking
 
     def _noting(self, conditions: int, choices: tuple[Choice, ...]) -> tuple[Choice, ...]:
-        """Return choices that tell of these conditions only whether they are met."""
+        """Return the choices merged by which of the given conditions they meet."""
         by_bits: dict[int, list[int]] = {}
         for value, met in choices:
             by_bits.setdefault(met & conditions, []).append(value)
@@ -162,12 +162,12 @@ class Objects:
 
 
 def can_meet(wanted: int, members: list[tuple[Choice, ...]], others: list[tuple[Choice, ...]]) -> bool:
-    """Whether conditions can be met by one choice of each member, and all choices of others."""
-    for got in others:
-        for _, bits in got:
+    """Whether one choice of each member, and all choices of the others, can meet all conditions."""
+    for choices in others:
+        for _, bits in choices:
             wanted &= ~bits
-    for got in members:
-        useful = [bits & wanted for _, bits in got]
+    for choices in members:
+        useful = [bits & wanted for _, bits in choices]
         most = reduce(or_, useful, 0)
         if most in useful:
             wanted &= ~most
@@ -176,7 +176,7 @@ def can_meet(wanted: int, members: list[tuple[Choice, ...]], others: list[tuple[
     first = wanted & -wanted
     return any(
         can_meet(wanted & ~bits, [*members[:k], *members[k + 1 :]], [])
-        for k, got in enumerate(members)
-        for _, bits in got
+        for k, choices in enumerate(members)
+        for _, bits in choices
         if bits & first
     )

@@ -1,20 +1,20 @@
-"""Rules for JSON objects, arrays and constants, shaped for the LR automaton behind them.
+"""Rules for JSON objects, arrays and constants, in a form that keeps the LR automaton small.
 
 Input: symbols of keys and values.  Output: rules in a `Productions`; equal constructions are made once.
 
 An object with the members k1: v1 ... kn: vn (in this order, some optional) is a left-recursive chain.  P_i derives an
-object that is open, has at least one member, and holds nothing after member i:
+object that is open, has at least one member, and has no member after member i:
 
     P_i -> P_(i-1) , k_i v_i        P_i -> P_(i-1)   if i is optional        P_i -> { k_i v_i   if all before it are
     O   -> P_n }                    O   -> { }       if all are optional
 
-That is linear in n, where the powerset of optional members is not, and left recursion keeps the parser's stack flat.
+That is linear in n, where the power set of optional members is not, and left recursion keeps the parser's stack flat.
 Members of any other name, in any number, loop on the last one: ``P_n -> P_n , kx vx``.
-Very many optional members are a list with a set beside the parser instead (`Unordered`), which is ordered here.
 
-An array is the same with counts.  Runs of more than `MAX_CHAIN` equal items double: ``D_0 -> , v`` and
-``D_(j+1) -> D_j D_j``.  An optional run of up to m takes its highest power first, so that the parser never guesses how
-many items will come:
+Very many optional members are an ordered list instead, with a set next to the parser (`Unordered`).
+
+An array is the same with counts.  Runs of more than `MAX_CHAIN` equal items double: ``D_0 -> , v`` and ``D_(j+1) -> D_j
+D_j``.  An optional run of up to m begins with its highest power, so that the parser need not guess the number of items:
 
     U_m -> D_j | D_j U_(m - 2^j) | U_(2^j - 1)          with 2^j <= m < 2^(j+1)
 
@@ -38,26 +38,26 @@ from .lexemes import Lexemes
 
 MAX_CHAIN = 64
 
-MAX_OPTIONAL = 1000  # members of a chain: what may follow is every later one, so its tables are its square
+MAX_OPTIONAL = 1000  # members of a chain: any later member can follow one, so the tables are quadratic
 
-MAX_STATES = 5000  # of one object or array that counts
+MAX_STATES = 5000  # states of one object or array that counts
 
 MARKS: dict[Distinct, Marks] = {"endless": Marks.DIFFERS, "exhaustible": Marks.MAY_RUN_OUT}
 
-Member = tuple[int, int, bool]  # key, value, is it required
+Member = tuple[int, int, bool]  # key, value, whether it is required
 Choice = tuple[int, int]  # value, bits
-Options = tuple[int, tuple[Choice, ...], bool]  # key, choices, is it required
+Options = tuple[int, tuple[Choice, ...], bool]  # key, choices, whether it is required
 Extra = tuple[int, tuple[Choice, ...]]  # key of any other name, choices
-State = tuple[int, int, int]  # members so far, bits, how many declared ones are passed (-1: nothing is written)
+State = tuple[int, int, int]  # members so far, bits, declared members passed (-1: nothing written)
 
 
-class Asked(NamedTuple):
-    """What is asked of an object's members beside their keys and values."""
+class MemberConditions(NamedTuple):
+    """Conditions on an object's members apart from their keys and values."""
 
-    low: int = 0
-    high: int | None = None  # how many members
-    wanted: int = 0  # conditions that some member has to meet (bits)
-    ordered: bool = True  # in the declared order, all others last
+    low: int = 0  # bounds on the number of members
+    high: int | None = None
+    wanted: int = 0  # conditions that some member must meet (bits)
+    ordered: bool = True  # in the declared order, others last
 
 
 class Productions:
@@ -103,7 +103,7 @@ class Productions:
 
     @property
     def key_terminals(self) -> set[int]:
-        """All terminals of keys with their colons."""
+        """Terminals of keys with their colons."""
         kinds = ("key", "key class", "same key")
         made = {n for key, n in self._made.items() if isinstance(key, tuple) and key[0] in kinds}
         return made.union(n for n in self.keys.values() if n is not None)
@@ -111,64 +111,64 @@ class Productions:
     # ---- keys and scalars ----------------------------------------------------------------------------------------
 
     def key(self, name: str, origin: str) -> int | None:
-        """The terminal of a member's name and its colon; None if no JSON text can spell the name."""
+        """Return the terminal of a member's name and its colon; None if no JSON text can spell the name."""
         try:
             return self.keys[name]
         except KeyError:
             pass
-        got: int | None = None
+        symbol: int | None = None
         try:
-            got = self.terminal(f'"{name}":', self.lexemes.key(name), origin)
+            symbol = self.terminal(f'"{name}":', self.lexemes.key(name), origin)
         except UnicodeEncodeError:
             pass  # a lone surrogate
-        self.keys[name] = got
-        return got
+        self.keys[name] = symbol
+        return symbol
 
     def same_key(self, key: int, number: int) -> int:
-        """The terminal of a key; where the parser has to tell pairs of one key apart, each has a number."""
+        """Return the terminal of a key; `number` separates the pairs of one key for the parser."""
         if not number:
             return key
         copy = ("same key", key, number)
-        got = self._made.get(copy)
-        if got is None:
-            got = self._made[copy] = len(self.terminals)
+        symbol = self._made.get(copy)
+        if symbol is None:
+            symbol = self._made[copy] = len(self.terminals)
             self.terminals.append(replace(self.terminals[key]))
-        return got
+        return symbol
 
     def other_key(self, names: tuple[str, ...], origin: str) -> int:
-        """The terminal of all names but these."""
+        """Return the terminal of all names except these."""
         key = ("key", frozenset(names))
-        got = self._made.get(key)
-        if got is None:
+        symbol = self._made.get(key)
+        if symbol is None:
             pattern = self.lexemes.other_key(names) if names else self.lexemes.any_key
-            got = self._made[key] = self.terminal("other key:" if names else "key:", pattern, origin)
-        return got
+            symbol = self._made[key] = self.terminal("other key:" if names else "key:", pattern, origin)
+        return symbol
 
     def class_key(self, texts: Regular, origin: str) -> int:
-        """The terminal of all names in a language of texts."""
+        """Return the terminal of all names in a language of texts."""
         key = ("key class", texts)
-        got = self._made.get(key)
-        if got is None:
-            got = self._made[key] = self.terminal("key of a class:", self.lexemes.key_of(texts), origin)
-        return got
+        symbol = self._made.get(key)
+        if symbol is None:
+            symbol = self._made[key] = self.terminal("key of a class:", self.lexemes.key_of(texts), origin)
+        return symbol
 
     def scalar(
         self, key: object, name: str, pattern: Regular, origin: str, units: tuple[int, int | None] | None = None
     ) -> int:
-        """The terminal of a set of scalars, which `key` identifies; `units`: the bounds of a length that is counted."""
-        got = self._made[key] = self.terminal(name, pattern, origin, units)
-        return got
+        """Return the terminal of a set of scalars, which `key` identifies; `units`: bounds of a counted length."""
+        symbol = self._made[key] = self.terminal(name, pattern, origin, units)
+        return symbol
 
     def made(self, key: object) -> int | None:
-        """The symbol that was made for `key`."""
+        """Return the symbol that was made for `key`, or None."""
         return self._made.get(key)
 
     def one_of(self, spellings: tuple[bytes, ...], origin: str, every_spelling: bool = False) -> int:
-        """The terminal of a finite set of scalars, spelled like that, or in every way, as where that is barred."""
+        """Return the terminal of some scalars, spelled like this or, if that is barred, in every other way."""
         every_spelling = every_spelling or any(map(self.lexemes.is_barred, spellings))
         key = (0, every_spelling, spellings)
-        got = self._made.get(key)
-        if got is None:
+        symbol = self._made.get(key)
+        if symbol is None:
             tree: Regular
             if every_spelling:
                 tree = alt(*map(self.lexemes.constant, spellings))
@@ -176,38 +176,38 @@ class Productions:
                 tree = Words(frozenset(spellings)) if len(spellings) > 1 else Literal(spellings[0])
             text = spellings[0].decode()
             name = text if len(spellings) == 1 else f"one of {len(spellings)} values"
-            got = self.scalar(key, name, self.lexemes.glued(tree), origin)
-        return got
+            symbol = self.scalar(key, name, self.lexemes.glued(tree), origin)
+        return symbol
 
     # ---- unions --------------------------------------------------------------------------------------------------
 
     def union(self, parts: tuple[int, ...], origin: str) -> int:
-        """The symbol that derives what any of `parts` derives."""
+        """Return the symbol that derives everything that one of `parts` derives."""
         if len(parts) == 1:
             return parts[0]
-        got = self._made.get(parts)
-        if got is None:
-            got = self._made[parts] = self.nonterminal("value", origin)
-            self.rules += [(~got, (part,)) for part in parts]
-        return got
+        symbol = self._made.get(parts)
+        if symbol is None:
+            symbol = self._made[parts] = self.nonterminal("value", origin)
+            self.rules += [(~symbol, (part,)) for part in parts]
+        return symbol
 
     def anything(self, scalars: int) -> int:
-        """Any JSON value; `scalars` is the terminal of all of them that are no objects and arrays."""
-        got = self._made.get("anything")
-        if got is None:
-            got = self._made["anything"] = self.nonterminal("any value", "")
-            parts = scalars, self.object((), (self.other_key((), ""), got), ""), self.array((), got, 0, None, "")
-            self.rules += [(~got, (part,)) for part in parts]
-        return got
+        """Return the symbol of any JSON value; `scalars` is the terminal of all scalars."""
+        symbol = self._made.get("anything")
+        if symbol is None:
+            symbol = self._made["anything"] = self.nonterminal("any value", "")
+            parts = scalars, self.object((), (self.other_key((), ""), symbol), ""), self.array((), symbol, 0, None, "")
+            self.rules += [(~symbol, (part,)) for part in parts]
+        return symbol
 
     def _begin(self, key: object, name: str, origin: str, lhs: int | None) -> tuple[int, bool]:
-        """The symbol of an object or array that is to be made, and whether the one of `key` will do.
+        """Return the symbol of a new object or array, and whether it is the existing symbol of `key`.
 
-        It will not do for a symbol that is given: that one needs rules of its own.
+        An existing symbol cannot be used if `lhs` is given: that symbol needs rules of its own.
         """
-        got = self._made.get(key) if lhs is None else None
-        if got is not None:
-            return got, True
+        symbol = self._made.get(key) if lhs is None else None
+        if symbol is not None:
+            return symbol, True
         return self.nonterminal(name, origin) if lhs is None else lhs, False
 
     # ---- objects -------------------------------------------------------------------------------------------------
@@ -216,22 +216,22 @@ class Productions:
         self, members: tuple[Member, ...], extra: tuple[int, int] | None, origin: str, lhs: int | None = None,
         ordered: bool = True,
     ) -> int:  # fmt: skip
-        """An object of `members`, then of `extra` (key, value) in any number; `ordered`: else all in any order.
+        """Return an object of `members`, then any number of `extra` (key, value); unless `ordered`, all in any order.
 
-        `lhs` is used if given.
+        `lhs` is its symbol, if given.
         """
         if not ordered or sum(not required for *_, required in members) > MAX_OPTIONAL:
             options = tuple((key, ((value, 0),), required) for key, value, required in members)
             extras = () if extra is None else ((extra[0], ((extra[1], 0),)),)
-            return self.listed_object(options, extras, Asked(ordered=ordered), origin, lhs)
+            return self.listed_object(options, extras, MemberConditions(ordered=ordered), origin, lhs)
         key = (members, extra)
-        lhs, known = self._begin(key, "object", origin, lhs)
-        if known:
+        lhs, is_made = self._begin(key, "object", origin, lhs)
+        if is_made:
             return lhs
         self._made.setdefault(key, lhs)
         brace, comma, names, rules = self.open_object, self.comma, self.names, self.rules
-        at = 0  # number + 1 of the last P; 0 if nothing can have been written so far
-        optional = True  # is every member so far optional
+        at = 0  # number + 1 of the last P; 0: nothing can be written so far
+        optional = True  # whether every member so far is optional
         for k, v, required in members:
             names.append("members")
             self.origins.append(origin)
@@ -258,34 +258,36 @@ class Productions:
         return lhs
 
     def object_that_counts(
-        self, members: tuple[Options, ...], extras: tuple[Extra, ...], asked: Asked, origin: str, lhs: int | None = None
-    ) -> int:
-        """An object that is asked for a number of members, or for conditions that some of them meet.
+        self, members: tuple[Options, ...], extras: tuple[Extra, ...], conditions: MemberConditions, origin: str,
+        lhs: int | None = None,
+    ) -> int:  # fmt: skip
+        """Return an object with a bounded number of members, or with conditions that some members meet.
 
-        Few members in order are spelled out, a nonterminal for each count and set of conditions; more, and those in any
-        order, are a list with a set beside the parser.
+        Few members in order are written as rules, with a nonterminal for each count and set of conditions.  Others are
+        a list with a set next to the parser.
         """
-        if asked.ordered:
-            key = ("state", members, extras, asked)
-            lhs, known = self._begin(key, "object", origin, lhs)
-            if known or self._spelled_out(members, extras, asked, origin, lhs):
+        if conditions.ordered:
+            key = ("state", members, extras, conditions)
+            lhs, is_made = self._begin(key, "object", origin, lhs)
+            if is_made or self._spelled_out(members, extras, conditions, origin, lhs):
                 self._made.setdefault(key, lhs)
                 return lhs
-        return self.listed_object(members, extras, asked, origin, lhs)
+        return self.listed_object(members, extras, conditions, origin, lhs)
 
     def listed_object(
-        self, members: tuple[Options, ...], extras: tuple[Extra, ...], asked: Asked, origin: str, lhs: int | None = None
-    ) -> int:
-        """The same as a list with a set of members beside the parser (`Unordered`).
+        self, members: tuple[Options, ...], extras: tuple[Extra, ...], conditions: MemberConditions, origin: str,
+        lhs: int | None = None,
+    ) -> int:  # fmt: skip
+        """Return the same object as a list with a set of members next to the parser (`Unordered`).
 
         Raises LimitError for more conditions than such a list can have.
         """
-        low, high, wanted, ordered = asked
+        low, high, wanted, ordered = conditions
         if wanted.bit_count() > MAX_GROUPS:
             raise LimitError(f"more than {MAX_GROUPS} conditions on some property of one object at {origin}")
-        key = ("listed", members, extras, asked)
-        lhs, known = self._begin(key, "object", origin, lhs)
-        if known:
+        key = ("listed", members, extras, conditions)
+        lhs, is_made = self._begin(key, "object", origin, lhs)
+        if is_made:
             return lhs
         self._made.setdefault(key, lhs)
         needed = sum(required for _, _, required in members)
@@ -297,13 +299,13 @@ class Productions:
         met: list[tuple[int, int]] = []  # pair, conditions
 
         def pairs(k: int, choices: tuple[Choice, ...]) -> tuple[int, ...]:
-            made = []
+            pair_numbers = []
             for number, (v, bits) in enumerate(choices):
                 pair = self.nonterminal("member", origin)
                 self.rules += [(~pair, (self.same_key(k, number), v)), (~body, (pair, rest))]
-                made.append(~pair)
+                pair_numbers.append(~pair)
                 met.append((~pair, bits))
-            return tuple(made)
+            return tuple(pair_numbers)
 
         listed = tuple(pairs(k, choices) for k, choices, _ in members)
         for k, choices in extras:
@@ -313,17 +315,18 @@ class Productions:
             (~rest, (self.comma, body)),
             (~lhs, (self.open_object, body)),
         ]
-        conditions = [i for i in range(wanted.bit_length()) if wanted >> i & 1]
-        groups = tuple(tuple(pair for pair, bits in met if bits >> i & 1) for i in conditions)
+        wanted_bits = [i for i in range(wanted.bit_length()) if wanted >> i & 1]
+        groups = tuple(tuple(pair for pair, bits in met if bits >> i & 1) for i in wanted_bits)
         required = tuple(required for _, _, required in members)
         self.unordered.append(Unordered(~body, ~rest, listed, required, low, high, groups, ordered))
         return lhs
 
     def _spelled_out(
-        self, members: tuple[Options, ...], extras: tuple[Extra, ...], asked: Asked, origin: str, lhs: int
-    ) -> bool:
-        """Make the rules of an object in the declared order; False, and none, if that takes too many states."""
-        low, high, wanted, _ = asked
+        self, members: tuple[Options, ...], extras: tuple[Extra, ...], conditions: MemberConditions, origin: str,
+        lhs: int,
+    ) -> bool:  # fmt: skip
+        """Make the rules of an object in the declared order; return False, without rules, if there are too many."""
+        low, high, wanted, _ = conditions
         cap = low if high is None else high
         begin: State = 0, 0, -1  # nothing written
         needs_some = any(required for _, _, required in members)
@@ -341,7 +344,7 @@ class Productions:
                 yield from written(k, choices, i + 1)
                 if required:
                     break
-                if state is not begin:  # pass over it
+                if state is not begin:  # skip the member
                     yield (), (count, bits, i + 1)
                     break
             for k, choices in extras:
@@ -363,29 +366,30 @@ class Productions:
         is_object: bool, origin: str, in_advance: Callable[[], int | None],
         mark: Callable[[Any], Marks | None] = lambda state: None,
     ) -> int | None:  # fmt: skip
-        """An object or array as an automaton over its members or items, a nonterminal for each state.
+        """Return an object or array as an automaton over its members or items, with a nonterminal for each state.
 
-        `moves` of a state are (what is written, next state): () to go on without a member.  None leads back to `begin`.
+        `moves` of a state yields (symbols written, next state); () continues without a member.  No move leads back to
+        `begin`.
         `in_advance` returns the nonterminal that the whole got while `moves` made its parts.  It is called after the
         last call of `moves`, since a part may refer back to the whole.
-        `mark`: what the runtime has to know about the items up to a state.
+        `mark` returns what the runtime must know about the items up to a state.
 
-        Returns None after `MAX_STATES` states.
+        Returns None if there are more than `MAX_STATES` states.
         """
         opening, closing = self.open_array, self.close_array
         if is_object:
             opening, closing = self.open_object, self.close_object
         states: dict[Any, int] = {}
-        for state in (todo := [begin]):  # grows while it is walked
+        for state in (todo := [begin]):  # grows during the loop
             before = (opening,) if state is begin else (states[state], self.comma)
             for written, to in moves(state):
                 if to not in states:
                     if len(states) >= MAX_STATES:
                         return None
                     states[to] = self.nonterminal("members" if is_object else "items", origin)
-                    marked = mark(to)
-                    if marked is not None:
-                        self.distinct.append((~states[to], marked))
+                    state_mark = mark(to)
+                    if state_mark is not None:
+                        self.distinct.append((~states[to], state_mark))
                     todo.append(to)
                 self.rules.append((~states[to], (*before, *written) if written else before[:1]))
         lhs = in_advance()
@@ -402,14 +406,14 @@ class Productions:
         self, prefix: tuple[int, ...], rest: int | None, low: int, high: int | None, origin: str,
         lhs: int | None = None, distinct: Distinct = "no",
     ) -> int:  # fmt: skip
-        """An array of `low` to `high` items, the first ones out of `prefix`, all others `rest`; low <= high.
+        """Return an array of `low` to `high` items, the first ones from `prefix`, all others `rest`; low <= high.
 
-        `distinct`: must no two of them be equal, and may the values that they can have run out?
+        `distinct`: whether items must differ, and whether their values can run out.
         `rest` is None only if `high` is at most ``len(prefix)``.
         """
         key = ("array", prefix, rest, low, high, distinct)
-        lhs, known = self._begin(key, "array", origin, lhs)
-        if known:
+        lhs, is_made = self._begin(key, "array", origin, lhs)
+        if is_made:
             return lhs
         self._made.setdefault(key, lhs)
         comma, close, rules = self.comma, self.close_array, self.rules
@@ -430,7 +434,7 @@ class Productions:
         if high == head:
             return lhs
         assert rest is not None
-        # `head` items are written; `more` to `most` have to follow.
+        # `head` items are written; `more` to `most` must follow.
         more, most = max(low - head, 0), None if high is None else high - head
         if more <= MAX_CHAIN:
             for _ in range(more):
@@ -461,43 +465,43 @@ class Productions:
         return p
 
     def _power(self, item: int, j: int, origin: str, distinct: Distinct) -> int:
-        """``, item`` 2^j times."""
+        """Return ``, item`` repeated 2^j times."""
         key = ("power", item, j, distinct)
-        got = self._made.get(key)
-        if got is None:
+        symbol = self._made.get(key)
+        if symbol is None:
             if j == 0:
                 rhs: tuple[int, ...] = (self.comma, item)
             else:
                 half = self._power(item, j - 1, origin, distinct)
                 rhs = half, half
-            got = self._made[key] = self._step(rhs, origin, distinct)
-        return got
+            symbol = self._made[key] = self._step(rhs, origin, distinct)
+        return symbol
 
     def _up_to(self, item: int, m: int, origin: str, distinct: Distinct) -> int:
-        """``, item`` once to m times."""
+        """Return ``, item`` repeated once to m times."""
         if m == 1:
             return self._power(item, 0, origin, distinct)
         key = ("up to", item, m, distinct)
-        got = self._made.get(key)
-        if got is None:
+        symbol = self._made.get(key)
+        if symbol is None:
             j = m.bit_length() - 1
             whole = self._power(item, j, origin, distinct)
-            got = self._made[key] = self.nonterminal("items", origin)
-            self.rules.append((~got, (whole,)))
+            symbol = self._made[key] = self.nonterminal("items", origin)
+            self.rules.append((~symbol, (whole,)))
             if m > 1 << j:
-                self.rules.append((~got, (whole, self._up_to(item, m - (1 << j), origin, distinct))))
-            self.rules.append((~got, (self._up_to(item, (1 << j) - 1, origin, distinct),)))
-        return got
+                self.rules.append((~symbol, (whole, self._up_to(item, m - (1 << j), origin, distinct))))
+            self.rules.append((~symbol, (self._up_to(item, (1 << j) - 1, origin, distinct),)))
+        return symbol
 
     # ---- constants -----------------------------------------------------------------------------------------------
 
     def constant(
         self, value: Any, every_spelling: bool, any_order: bool, origin: str, made: dict[int, int | None] | None = None
     ) -> int | None:
-        """One value; None if no JSON text spells it.
+        """Return one value; None if no JSON text spells it.
 
-        `made` maps ids of lists and dicts within this value to their symbols: Python values may share parts, and a
-        value whose parts each hold another part twice has a text that doubles with each level.
+        `made` maps ids of lists and dicts within this value to their symbols.  Python values may share parts: if each
+        part contains another part twice, the text of the value doubles with each level.
         """
         check()
         made = {} if made is None else made

@@ -1,8 +1,8 @@
 """Rules for objects and arrays some of whose conditions cannot be enforced, under ``SchemaOptions(lenient=True)``.
 
-What cannot be enforced is only known when rules are made: a limit is passed, or a set has no complement here.  So the
-rules are made, and where that fails a group of conditions is dropped, the dearest first, and they are made again.  What
-is dropped is listed (:mod:`..widening`).
+Only making the rules shows what cannot be enforced: a limit is exceeded, or a set has no complement here.  So the rules
+are made, and on failure a group of conditions is dropped, the most expensive first, and they are made again.  Dropped
+conditions are listed (:mod:`..widening`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..domains.types import ARRAY, OBJECT
 from ..read.alternatives import Alternatives
 from ..widening import Widenings
 
-# Conditions that are dropped together, a step at a time, with the keywords they come from.
+# Conditions that are dropped together, one group per step, with their keywords.
 STEPS: dict[int, tuple[dict[str, str], ...]] = {
     OBJECT: (
         {"existentials": ""}, {"universals": ""},
@@ -34,14 +34,14 @@ _DOMAINS: dict[int, tuple[str, Any]] = {OBJECT: ("objects", ANY_OBJECTS), ARRAY:
 
 
 def given(shape: Shape, kind: int, keywords: dict[str, str]) -> dict[str, str]:
-    """Return those of some conditions that a shape has on its objects or arrays, by `kind`."""
+    """Return the given conditions that a shape has on its objects or arrays; `kind` says which."""
     name, anything = _DOMAINS[kind]
     domain = getattr(shape, name)
     return {field: word for field, word in keywords.items() if getattr(domain, field) != getattr(anything, field)}
 
 
 def without(widenings: Widenings, shape: Shape, kind: int, keywords: dict[str, str], why: Exception | str) -> Shape:
-    """Return a shape without some conditions on its objects or arrays, and list them."""
+    """Return a shape without some conditions on its objects or arrays, and record these."""
     fields = given(shape, kind, keywords)
     for word in fields.values():
         widenings.add(shape.path, word, why)
@@ -53,13 +53,13 @@ def without(widenings: Widenings, shape: Shape, kind: int, keywords: dict[str, s
 
 
 def without_names_in_doubt(read: Alternatives, shape: Shape) -> Shape:
-    """Return a shape without what cannot be known of the names of an object's members."""
-    # Names that are forbidden for not being in a set that is too large are not known.
+    """Return a shape without the conditions on names of members that are not exact."""
+    # A name that is forbidden for not being in a set is not known exactly if that set is too large.
     objects, widenings = shape.objects, read.document.widenings
-    known = tuple(u for u in objects.universals if u[0].key is None or not read.is_loose(u[0].key))
-    if len(known) < len(objects.universals):
-        shape = shape._replace(loose=True, objects=objects._replace(universals=known))
-        widenings.add(shape.path, "propertyNames", "its names are not enforced exactly")
+    exact = tuple(u for u in objects.universals if u[0].key is None or not read.is_loose(u[0].key))
+    if len(exact) < len(objects.universals):
+        shape = shape._replace(loose=True, objects=objects._replace(universals=exact))
+        widenings.add(shape.path, "propertyNames", "its names cannot be enforced exactly")
     if shape.path in widenings.too_large:
         why = "the automaton of its names is too large"
         return without(widenings, shape, OBJECT, {"existentials": "", "universals": ""}, why)

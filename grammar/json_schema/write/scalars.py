@@ -1,12 +1,12 @@
-"""Numbers, strings, booleans, null and constants: the scalars of a union of shapes as one terminal.
+"""Writes the scalars of a union of shapes (numbers, strings, booleans, null, constants) as one terminal.
 
-One terminal, and not one for each alternative: a scalar ends where the next lexeme begins, so a union of scalars is a
-regular language, and the lexer tells its alternatives apart at no cost.  Types that are taken whole are a bit mask;
-what has bounds is keyed by all that its spellings depend on, so that equal ones are made once in a process
-(:meth:`.lexemes.Lexemes.cached`).  Objects and arrays under ``enum`` are rules, since their lexemes are many.
+There is one terminal, not one per alternative: a scalar ends where the next lexeme begins, so a union of scalars is a
+regular language, and the lexer separates its alternatives at no cost.  Types without conditions are a bit mask.  Types
+with conditions are keyed by all that their spellings depend on, so that equal sets are made once per process
+(:meth:`.lexemes.Lexemes.cached`).  Objects and arrays under ``enum`` are rules, since they have many lexemes.
 
-A string bounded by nothing but its length is a terminal that counts (:attr:`wfsa.grammar.ir.Terminal.units`), beside
-the one for the rest; so is one with a pattern and a length that is large.
+A string whose only condition is its length is a terminal that counts (:attr:`wfsa.grammar.ir.Terminal.units`), next to
+the terminal of the other scalars.  So is a string with a pattern and a large length.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ from ..widening import Widenings
 from .context import Empty, LoweringContext, Parts, Symbol
 from .lexemes import type_names
 
-Conditions = tuple[Any, ...]  # of a set of numbers or strings: all that its spellings depend on
+Conditions = tuple[Any, ...]  # conditions of a set of numbers or strings: all that its spellings depend on
 
 _NO_BOUNDS = (None, False, None, False, (), (), ())
-NO_VALUE = "none of the values in enum or const satisfies the keywords beside it"
+NO_VALUE = "none of the values in enum or const satisfies the keywords next to it"
 NO_STRING = "no string has the length and matches the pattern or format"
-FEW = 2  # at least so many characters of a string are cheaper spelled out than counted
-MANY = 64  # characters that are spelled out beside a pattern rather than counted
+FEW = 2  # lower bounds up to this are cheaper as copies than as a count
+MANY = 64  # bounds up to this, together with a pattern, are copies and not counts
 
 
 def plain(context: LoweringContext, mask: int, path: str) -> int:
-    """Return the terminal of scalar types that are taken whole."""
-    got = context.out.made(mask)
-    return context.out.scalar(mask, type_names(mask), context.lexemes.plain(mask), path) if got is None else got
+    """Return the terminal of scalar types without conditions."""
+    symbol = context.out.made(mask)
+    return context.out.scalar(mask, type_names(mask), context.lexemes.plain(mask), path) if symbol is None else symbol
 
 
 def is_plain(context: LoweringContext, mask: int) -> bool:
-    """Whether the numbers of these types are simple to write: all integers in any spelling are not."""
+    """Whether the numbers of these types have a simple terminal; all integers in any spelling do not."""
     return mask & NUMBER != INTEGER or context.document.options.spelling != "any"
 
 
 class Scalars(Parts):
-    """Collects the scalars of a union of shapes, and with them the symbols of what is no single terminal."""
+    """Collects the scalars of a union of shapes, and the symbols of values that are not a single terminal."""
 
     __slots__ = (
         "_all_spellings", "_bounded", "_context", "_counted", "_plain", "_spellings",
@@ -64,11 +64,11 @@ class Scalars(Parts):
         super().__init__(path)
         self._context = context
         self._all_spellings = context.document.options.spelling == "any"
-        self._plain = 0  # types that are taken whole
-        self._bounded: dict[Conditions, Shape] = {}  # sets of numbers and strings, and the shape each is from
-        # strings in patterns, by the bound that is counted
+        self._plain = 0  # types without conditions
+        self._bounded: dict[Conditions, Shape] = {}  # sets of numbers and strings -> the shape of each
+        # strings with patterns, by the bound that is counted
         self._counted: dict[tuple[int, int | None], dict[Conditions, Shape]] = {}
-        self._spellings: dict[bytes, None] = {}  # of constants
+        self._spellings: dict[bytes, None] = {}  # spellings of constants
 
     def collect(self, shape: Shape) -> None:
         """Add the scalars of a shape without listed values."""
@@ -100,10 +100,10 @@ class Scalars(Parts):
             self._plain |= STRING
 
     def collect_values(self, shape: Shape) -> None:
-        """Add the values of an enum that satisfy the keywords beside it."""
+        """Add the values of an enum that satisfy the keywords next to it."""
         assert shape.values is not None
         context = self._context
-        some = False
+        has_value = False
         all_spellings = self._all_spellings and is_cheap(shape.values)
         any_order = context.document.options.property_order == "any"
         for value in shape.values:
@@ -113,25 +113,25 @@ class Scalars(Parts):
             if isinstance(value, (dict, list)):
                 symbol = context.out.constant(value, all_spellings, any_order, shape.path)
                 if symbol is not None:
-                    some = True
+                    has_value = True
                     self.symbols[symbol] = None
             elif all_spellings and isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
                 number = exact(value)
                 conditions = (number, False, number, False, (), (), ())
-                some = True
+                has_value = True
                 self._bounded[self._numbers(shape.mask, conditions)] = shape
             else:
                 for spelling in scalar_spellings(value):
-                    some = True
+                    has_value = True
                     if all_spellings or context.lexemes.is_barred(spelling):
                         self._bounded["c", spelling] = shape
                     else:
                         self._spellings[spelling] = None
-        if not some:
+        if not has_value:
             self.why = Empty(NO_VALUE, shape.path)
 
     def symbol(self) -> Symbol:
-        """Return the symbol of all that has been collected: the terminal of the scalars, then the rest."""
+        """Return the symbol of everything collected: the terminal of the scalars, then the rest."""
         others = (*self.symbols, *self._counted_texts())
         scalar = self._terminal()
         self.symbols = dict.fromkeys(others if scalar is None else (scalar, *others))
@@ -143,21 +143,21 @@ class Scalars(Parts):
         return "n", wholes, bool(mask & INTEGER), bool(mask & FRACTION), *conditions
 
     def _counted_string(self, shape: Shape) -> Symbol:
-        """Return the terminal of strings bounded by nothing but their length."""
+        """Return the terminal of strings whose only condition is their length."""
         least, most = shape.strings.min_length, shape.strings.max_length
         if most is not None and least > most:
             return Empty(NO_STRING, shape.path)
         if most is not None and most >= MAX_UNITS:
             most = None
         out, units = self._context.out, (min(least, MAX_UNITS - 1), most)
-        got = out.made(("units", units))
-        if got is None:
+        symbol = out.made(("units", units))
+        if symbol is None:
             tree = self._context.lexemes.counted_string
-            got = out.scalar(("units", units), "string of bounded length", tree, shape.path, units)
-        return got
+            symbol = out.scalar(("units", units), "string of bounded length", tree, shape.path, units)
+        return symbol
 
     def _collect_counted(self, shape: Shape) -> None:
-        """Add the strings in patterns of which one bound is counted; those with the same bound are one terminal."""
+        """Add strings with patterns of which one bound is counted; strings with the same bound share a terminal."""
         low, high, *others = shape.strings.conditions()
         most: int | None
         if high is not None and high > _spelled_out(shape.strings):
@@ -168,24 +168,24 @@ class Scalars(Parts):
         self._counted.setdefault((least, most), {})[conditions] = shape
 
     def _counted_texts(self) -> Iterator[int]:
-        """Yield the terminals of strings in patterns of which one bound is counted, one for each bound."""
+        """Yield the terminals of strings with patterns of which one bound is counted, one per bound."""
         context = self._context
         out, lexemes, spelling = context.out, context.lexemes, context.document.options.spelling
-        for units, found in self._counted.items():
-            key = ("counted", units, tuple(found))
-            got = out.made(key)
-            if got is None:
-                trees = [tree for x in found if (tree := string_language(spelling, *x)) is not None]
-                shape = next(iter(found.values()))
+        for units, shapes in self._counted.items():
+            key = ("counted", units, tuple(shapes))
+            symbol = out.made(key)
+            if symbol is None:
+                trees = [tree for x in shapes if (tree := string_language(spelling, *x)) is not None]
+                shape = next(iter(shapes.values()))
                 if not trees:
                     self.why = Empty(NO_STRING, shape.path)
                     continue
                 text = both(lexemes.counted_string, lexemes.glued(lexemes.free(alt(*trees))))
-                got = out.scalar(key, _string_name(shape), text, shape.path, units)
-            yield got
+                symbol = out.scalar(key, _string_name(shape), text, shape.path, units)
+            yield symbol
 
     def _terminal(self) -> int | None:
-        """Return the one terminal of all scalars, or None if there are none."""
+        """Return the terminal of all scalars, or None if there are none."""
         path, out, lexemes = self.path, self._context.out, self._context.lexemes
         mask, bounded, spellings = self._plain, self._bounded, tuple(self._spellings)
         if not bounded:
@@ -194,9 +194,9 @@ class Scalars(Parts):
             if not mask:
                 return out.one_of(spellings, path)
         key = (mask, tuple(bounded), spellings)
-        got = out.made(key)
-        if got is not None:
-            return got
+        symbol = out.made(key)
+        if symbol is not None:
+            return symbol
         if not mask and not spellings and all(kind == "c" for kind, *_ in bounded):
             return out.one_of(tuple(spelling for _, spelling in bounded), path, True)
         pattern = lexemes.cached(key) if not spellings else None
@@ -209,14 +209,14 @@ class Scalars(Parts):
             if not trees and not spellings:
                 return None
             pattern = lexemes.glued(alt(*trees, *map(Literal, spellings)))
-            if len(widenings) > dropped:  # to be found again, and listed, at every place
+            if len(widenings) > dropped:  # not cached, so that every location lists it
                 return out.scalar((key, path), self._name(), pattern, path)
             if not spellings:
                 lexemes.keep(key, pattern)
         return out.scalar(key, self._name(), pattern, path)
 
     def _language(self, key: Conditions, shape: Shape) -> Regular | None:
-        """Return the spellings of the numbers or strings within a shape's bounds; None if there are none."""
+        """Return the spellings of the numbers or strings within a shape's conditions; None if there are none."""
         lexemes = self._context.lexemes
         if key[0] == "c":
             return lexemes.constant(key[1])
@@ -249,7 +249,7 @@ class Scalars(Parts):
         return tree
 
     def _name(self) -> str:
-        """Return a name of the terminal of what has bounds, for messages."""
+        """Return a name of the terminal of scalars with conditions, for messages."""
         if len(self._bounded) > 1 or self._plain or self._spellings:
             return "one of several values"
         ((kind, *conditions), shape) = next(iter(self._bounded.items()))
@@ -264,7 +264,7 @@ class Scalars(Parts):
 
 
 def any_texts(widenings: Widenings, shape: Shape) -> Shape:
-    """Return a shape without what makes an automaton of its strings large."""
+    """Return a shape without the conditions that make the automaton of its strings large."""
     keywords = {"patterns": "pattern", "formats": "format", "not_patterns": "not", "not_formats": "not"}
     fields = [field for field in keywords if getattr(shape.strings, field)]
     for field in fields:
@@ -275,19 +275,19 @@ def any_texts(widenings: Widenings, shape: Shape) -> Shape:
 
 
 def _is_counted(strings: Strings) -> bool:
-    """Whether a string is bounded by its length alone, and not by very little."""
+    """Whether a string has only bounds on its length, and they are not very small."""
     if strings.max_length is None and strings.min_length <= FEW:
         return False
     return strings.has_any_text()
 
 
 def _is_counted_beside_bars(strings: Strings) -> bool:
-    """The same where byte strings are barred: they are a condition beside a count, which leaves it one bound."""
+    """Like `_is_counted`, where byte strings are barred: with this condition, only one bound can be counted."""
     return _is_counted(strings) and (strings.max_length is None or strings.min_length <= MANY)
 
 
 def _is_counted_text(strings: Strings) -> bool:
-    """Whether one bound of the length of strings in patterns is to be counted: a copy for each length would be many."""
+    """Whether one bound on the length of strings with patterns is counted: copies for each length would be many."""
     low, high = strings.min_length, strings.max_length
     if strings.has_any_text():
         return False
@@ -299,7 +299,7 @@ def _is_counted_text(strings: Strings) -> bool:
 
 
 def _by_length(shape: Shape) -> list[Shape]:
-    """The shape as a union in which a bound says all about the length of its formats, if that is counted."""
+    """Return the shape as a union whose bounds cover the lengths of its formats, if these are counted."""
     strings = shape.strings
     parts = by_length(strings.formats, strings.max_length)
     if strings.min_length > MANY or parts == [(strings.formats, strings.max_length)]:
@@ -308,12 +308,12 @@ def _by_length(shape: Shape) -> list[Shape]:
 
 
 def _spelled_out(strings: Strings) -> int:
-    """The largest bound of a length that is spelled out: the automata of most formats are large."""
+    """Return the largest bound on a length that is written as copies: the automata of most formats are large."""
     return 0 if strings.formats or _is_counted(strings) else MANY
 
 
 def _string_name(shape: Shape) -> str:
-    """A string terminal, for messages."""
+    """Return a name of a string terminal, for messages."""
     if shape.strings.formats:
         return f"string ({shape.strings.formats[0].removesuffix(' of any length')})"
     if shape.strings.patterns:
