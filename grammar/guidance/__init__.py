@@ -1,1 +1,1 @@
-"""Lark as llguidance reads it (see :mod:`.reader`)."""
+"""Lark grammars in llguidance's dialect (see :mod:`.reader`)."""

@@ -1,13 +1,13 @@
-"""Whether a Lark grammar is written in llguidance's dialect: whether it has a construct that only the dialect has.
+"""Detects whether a Lark grammar is in llguidance's dialect: whether it has a construct that only this dialect has.
 
-Each of these is an error in Lark, so that no file that Lark reads is taken for the dialect:
+Each of these is an error in Lark, so no file that Lark reads is mistaken for this dialect:
 
     %json  %regex  %lark  %llguidance  %if  @name     keywords and references
     name[lazy]: ...   name::_ : ...                   attributes and parameters of rules
     A & B   ~A   a{2,3}   foo-bar                     operators, repetitions, names with a hyphen
     <[^1]>   <[*]>                                    complements of tokens
 
-Strings, regular expressions and comments are skipped by Lark's own lexemes.
+Lark's own lexemes skip strings, regular expressions and comments.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ _NAMES = frozenset(("RULE", "TERMINAL"))
 def is_guidance(text: str) -> bool:
     """Whether the text uses a construct that only llguidance's dialect has."""
     kinds, texts, offsets, _, _ = cut(text, LARK)
-    last, before = "NL", "NL"  # the two kinds in front
+    last, before = "NL", "NL"  # the kinds of the two lexemes before
     for i, kind in enumerate(kinds[:-1]):
-        got, after = texts[i], kinds[i + 1]
+        lexeme, after = texts[i], kinds[i + 1]
         if kind == "BAD":
             touches = offsets[i] + 1 == offsets[i + 1]
-            if got == "&" or (got == "@" and after in _NAMES) or (got == "%" and texts[i + 1] in _KEYWORDS):
+            if lexeme == "&" or (lexeme == "@" and after in _NAMES) or (lexeme == "%" and texts[i + 1] in _KEYWORDS):
                 return True
-            if got == "-" and last in _NAMES and after in _NAMES and touches:
+            if lexeme == "-" and last in _NAMES and after in _NAMES and touches:
                 return True
         elif (
             (kind == "~" and after != "NUMBER")
             or (kind == "[" and last == "RULE" and before in ("NL", "MODIFIERS"))
             or (kind == ":" and after == ":" and last == "RULE")
             or (kind == "{" and after in ("NUMBER", ","))
-            or (kind == "SPECIAL" and got.startswith(("<[^", "<[*")))
+            or (kind == "SPECIAL" and lexeme.startswith(("<[^", "<[*")))
         ):
             return True
         before, last = last, kind

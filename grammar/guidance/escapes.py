@@ -1,7 +1,7 @@
-"""JSON text with some escapes only: ``json_allowed_escapes`` of a schema's ``x-guidance``.
+"""Restricts the escapes in JSON texts: ``json_allowed_escapes`` of a schema's ``x-guidance``.
 
-A backslash stands in strings only, and no terminal of a JSON grammar ends inside an escape.  So every terminal is
-intersected with the texts whose escapes are all allowed.
+A backslash occurs in strings only, and no terminal of a JSON grammar ends inside an escape.  So it suffices to
+intersect every terminal with the texts whose escapes are all allowed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _BACKSLASH = ord("\\")
 
 
 def with_escapes(grammar: Grammar, allowed: str) -> Grammar:
-    """The sentences of a grammar of JSON texts with no escapes but a backslash and one of the letters `allowed`."""
+    """Return the grammar of the JSON texts of `grammar` with no escapes but a backslash and a letter of `allowed`."""
     texts = star(alt(chars(negate_ranges(((_BACKSLASH, _BACKSLASH),))), cat(literal("\\"), char_set(allowed))))
     terminals = tuple(
         t if isinstance(t.pattern, Tokens) else replace(t, pattern=both(uncounted(t), texts), units=None)

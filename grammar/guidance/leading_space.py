@@ -1,11 +1,11 @@
-"""A grammar without the white space that its sentences may begin with.
+"""Removes the white space with which the sentences of a grammar may begin.
 
-A JSON document may have white space in front of it, as it may in front of every lexeme of it; a document inside a
-grammar has none there.
+A JSON document may have white space before it, as before each of its lexemes.  A document inside a grammar has none
+there.
 
-Method.  Next to every nonterminal N that a sentence may begin with stands S(N), the words of N that are not empty and
-do not begin with white space: of a rule ``N -> x y`` it has ``S(x) y``, and if x may be empty ``S(y)``, too.  Of a
-terminal S is an intersection.  Cost: one copy of the rules on the left edge.
+Method.  Next to every nonterminal N with which a sentence may begin there is S(N), the words of N that are not empty
+and do not begin with white space.  For a rule ``N -> x y`` it has ``S(x) y`` and, if x may be empty, also ``S(y)``.  S
+of a terminal is an intersection.  Cost: one copy of the rules on the left edge.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NO_SPACE_FIRST = cat(ByteSet(negate_ranges(_WHITE_SPACE, 255)), star(ByteSet(((
 
 
 def without_leading_space(grammar: Grammar) -> Grammar:
-    """The sentences of `grammar` that are not empty and do not begin with white space."""
+    """Return the sentences of `grammar` that are not empty and do not begin with white space."""
     return _Edge(grammar).run()
 
 
@@ -39,7 +39,7 @@ class _Edge:
         self.origins = list(grammar.origins)
         self.rules = list(grammar.rules)
         self.distinct = list(grammar.distinct)
-        self.known: dict[int, int] = {}  # symbol -> its S
+        self.restricted: dict[int, int] = {}  # symbol -> its S
         self.todo: list[int] = []
 
     def run(self) -> Grammar:
@@ -47,14 +47,15 @@ class _Edge:
         while self.todo:
             check()
             n = self.todo.pop()
-            new = ~self.known[~n]
+            new = ~self.restricted[~n]
             before = len(self.rules)
             for rhs in self.rules_of.get(n, ()):
                 for i, s in enumerate(rhs):
                     self.rules.append((new, (self.first(s), *rhs[i + 1 :])))
                     if s not in self.empty:
                         break
-            if len(self.rules) == before:  # N is empty at most: S(N) derives nothing, which takes a rule to say
+            # If N derives at most the empty word, S(N) derives nothing; but every nonterminal needs a rule.
+            if len(self.rules) == before:
                 self.rules.append((new, (~new,)))
         return replace(
             self.grammar, terminals=tuple(self.terminals), nonterminals=tuple(self.nonterminals),
@@ -62,11 +63,11 @@ class _Edge:
         )  # fmt: skip
 
     def first(self, symbol: int) -> int:
-        """S of a symbol."""
-        got = self.known.get(symbol)
-        if got is None:
-            got = self.known[symbol] = self._terminal(symbol) if symbol >= 0 else self._nonterminal(~symbol)
-        return got
+        """Return S of a symbol."""
+        restricted = self.restricted.get(symbol)
+        if restricted is None:
+            restricted = self.restricted[symbol] = self._terminal(symbol) if symbol >= 0 else self._nonterminal(~symbol)
+        return restricted
 
     def _terminal(self, number: int) -> int:
         t: Terminal = self.terminals[number]
@@ -86,11 +87,11 @@ class _Edge:
 
 
 def _restricted(t: Terminal) -> Terminal:
-    """The words of a terminal of bytes that are not empty and do not begin with white space."""
+    """Return the words of a terminal of bytes that are not empty and do not begin with white space."""
     if t.units is not None and isinstance(t.pattern, Cat):
         parts = t.pattern.parts
         i = next(i for i, part in enumerate(parts) if has_units(part))
         before = cat(*parts[:i])
-        if not nullable(before):  # then what is counted can stay a part of the whole
+        if not nullable(before):  # then the counted part need not be intersected
             return replace(t, pattern=cat(both(before, _NO_SPACE_FIRST), *parts[i:]))
     return replace(t, pattern=both(uncounted(t), _NO_SPACE_FIRST), units=None)

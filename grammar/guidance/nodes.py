@@ -1,6 +1,6 @@
-"""The syntax tree of a grammar in llguidance's dialect: the shared nodes, and what only the dialect has.
+"""The syntax tree of a grammar in llguidance's dialect: the shared nodes, and those of this dialect only.
 
-Atoms beside the shared ones: Not, Text, Pattern, Reference, Schema, Substring, Nested.
+Its own atoms are Not, Text, Pattern, Reference, Schema, Substring and Nested.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Pattern(NamedTuple):
 
 
 class Reference(NamedTuple):
-    """To another grammar, by its name."""
+    """A reference to another grammar, by its name."""
 
     name: str
     place: Place
@@ -52,7 +52,7 @@ class Not(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """``lazy``, ``suffix=`` or ``stop=`` of a rule; `marker` None: the body itself ends it."""
+    """``lazy``, ``suffix=`` or ``stop=`` of a rule; without a `marker`, the body itself is the end."""
 
     marker: Atom | None
     is_stop: bool = False
@@ -68,7 +68,7 @@ class Rule(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
-    """One grammar: the file, a nested one, or one that is given by name."""
+    """One grammar: the file, a nested grammar, or one that is given by name."""
 
     rules: dict[str, Rule] = field(default_factory=dict)
     terminals: dict[str, Alternatives] = field(default_factory=dict)

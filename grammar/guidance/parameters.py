@@ -1,10 +1,10 @@
-"""Parameters of rules: a number of 64 bits, steps that change it, and conditions on it.
+"""Parameters of rules: 64-bit numbers, steps that change them, and conditions on them.
 
     rule::_ : "a" rule::set_bit(0)  %if bit_clear(0)
 
-A step stands behind ``::`` where a rule is used, a condition behind ``%if``.  Both speak of bit ranges ``[x:y]`` (y not
-included; ``_`` is all 64) of the parameter p of the rule that they are in.  The tables have the kinds of the arguments,
-"bits", "bit", "value" or "condition", and the function of p and the arguments.
+A step follows ``::`` where a rule is used, a condition follows ``%if``.  Both refer to ranges of bits ``[x:y]``
+(without y; ``_`` is all 64) of the parameter p of the rule that contains them.  The tables contain the kinds of the
+arguments ("bits", "bit", "value" or "condition") and a function of p and the arguments.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Bits(NamedTuple):
     high: int = N_BITS
 
     def of(self, p: int) -> int:
-        """The number in these bits of p."""
+        """Return the number in these bits of p."""
         return p >> self.low & self.ones
 
     @property

@@ -1,7 +1,7 @@
-r"""Lark as llguidance reads it -> IR, policy "longest" with ties taken by all.
+r"""Reads Lark in llguidance's dialect -> IR, policy "longest", where all terminals of a tie match.
 
     read_guidance(text, start="start", grammars={}) -> Grammar
-    read_any_lark(text, dialect="auto", ...)         this reader or Lark's own, by what the text uses
+    read_any_lark(text, dialect="auto", ...)         this reader or Lark's own, by the constructs of the text
 
     text -> tree                syntax.py, nodes.py, wfsa.grammar.notation
     terminals                   terminals.py, substring.py           regular trees
@@ -9,14 +9,15 @@ r"""Lark as llguidance reads it -> IR, policy "longest" with ties taken by all.
     other grammars              schemas.py, and this reader again
     expressions -> IR           wfsa.grammar.emit
 
-What differs from Lark: ``docs/guidance.md``.  A grammar that is one JSON Schema is that schema's grammar, under "cfg".
+``docs/guidance.md`` lists the differences from Lark.  A grammar that is one JSON Schema is that schema's grammar, under
+"cfg".
 
-Differences from llguidance, all in the direction of the grammar as it is written:
+There are differences from llguidance, all towards the grammar as it is written:
 
-- A longer lexeme that comes to nothing gives the shorter one back (docs/lexer-and-longest-match.md); llguidance's lexer
+- If a longer lexeme cannot be completed, the shorter one counts (docs/lexer-and-longest-match.md); llguidance's lexer
   refuses the text.
-- The parts of a JSON document are no lexemes: a number may end wherever it is one, whatever stands behind the document.
-- ``stop=`` keeps its text, as ``suffix=`` does, because nothing can be taken back from a text.
+- The parts of a JSON document are not lexemes: a number may end wherever it is complete, whatever follows the document.
+- ``stop=`` keeps its text, as ``suffix=`` does, because a text cannot be shortened.
 """
 
 from __future__ import annotations
@@ -44,13 +45,13 @@ LarkDialect = OneOf["auto", "lark", "llguidance"]
 def read_any_lark(
     text: str, *, dialect: LarkDialect = "auto", start: str = "start", grammars: Mapping[str, Any] | None = None
 ) -> Grammar:
-    """The grammar that the text defines, in Lark's own dialect or in llguidance's.
+    """Return the grammar that the text defines, in Lark's own dialect or in llguidance's.
 
-    "auto": llguidance's if the text uses a construct that only this dialect has, or if `grammars` are given.
+    "auto" is llguidance's dialect if the text has a construct that only this dialect has, or if `grammars` are given.
     Raises GrammarError, with a line where there is one.
     """
     if not isinstance(text, str):
-        raise GrammarError(f"a Lark grammar is a str, not {type(text).__name__}")
+        raise GrammarError(f"a Lark grammar must be a str, not {type(text).__name__}")
     if dialect not in ("auto", "lark", "llguidance"):
         raise GrammarError(f"unknown dialect {dialect!r}: use 'auto', 'lark' or 'llguidance'")
     if dialect == "lark" and grammars:
@@ -62,13 +63,13 @@ def read_any_lark(
 
 @Boundary(GrammarError)
 def read_guidance(text: str, *, start: str = "start", grammars: Mapping[str, Any] | None = None) -> Grammar:
-    """The grammar that the text defines as llguidance reads it.
+    """Return the grammar that the text defines in llguidance's dialect.
 
-    `grammars` are what ``@name`` leads to: Lark text in this dialect, or a JSON Schema (a dict or a bool).
-    Raises GrammarError, with line and column.  Warns (GrammarWarning) of attributes that are kept and not enforced.
+    `grammars` are the targets of ``@name``: Lark text in this dialect, or a JSON Schema (a dict or a bool).  Raises
+    GrammarError, with line and column.  Warns (GrammarWarning) about attributes that are recorded but not enforced.
     """
     if not isinstance(text, str):
-        raise GrammarError(f"a Lark grammar is a str, not {type(text).__name__}")
+        raise GrammarError(f"a Lark grammar must be a str, not {type(text).__name__}")
     try:
         text.encode()
         rules = Rules(grammars or {})

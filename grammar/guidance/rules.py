@@ -1,16 +1,17 @@
-"""Rules of llguidance's dialect as expressions (:mod:`wfsa.grammar.expressions`).
+"""Writes rules of llguidance's dialect as expressions (:mod:`wfsa.grammar.expressions`).
 
-What becomes of what:
+The constructs and their expressions:
 
-    "if", /[a-z]+/, NAME      a lexeme; the longest match wins, and all that match alike do
-    rule[lazy], [suffix=...]  a lexeme of the shortest matches of the body, or of the body and the suffix behind it
-    %ignore /x/               behind each lexeme and each token, any number of times
-    rule::step                the rule once more for each value of the parameter that can be reached
-    %json, %lark, @name       the other grammar's sentences; a Lark grammar keeps lexemes and %ignore of its own
+    "if", /[a-z]+/, NAME      a lexeme; the longest match wins, or all of equal length
+    rule[lazy], [suffix=...]  a lexeme of the shortest matches of the body, or of the body with the suffix
+    %ignore /x/               after each lexeme and each token, any number of times
+    rule::step                a copy of the rule for each reachable value of the parameter
+    %json, %lark, @name       the other grammar's sentences; a Lark grammar keeps its own lexemes and %ignore
 
-A rule is named as in the text; those of inner grammars have the inner grammar's name and a slash in front.
+A rule is named as in the text; names of rules of inner grammars have the name of the inner grammar and a slash as a
+prefix.
 
-A lexeme that is empty is a lexeme: what is ignored may stand behind it, and so before all that is not empty.
+An empty lexeme is a lexeme: ignored text may follow it, and so may precede the first lexeme that is not empty.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ from .schemas import schema_grammar
 from .syntax import parse
 from .terminals import Terminals
 
-MAX_INSTANCES = 20_000  # of rules with parameters
+MAX_INSTANCES = 20_000  # copies of rules with parameters
 
 
 class Rules:
-    """All rules that the start rule needs, as `table`; `attributes` and `origins` by the way.
+    """Collects all rules that the start rule needs in `table`, and their `attributes` and `origins`.
 
     `named`: grammars for ``@name``, Lark text in this dialect or a schema.
     """
@@ -55,10 +56,10 @@ class Rules:
         self.todo: list[Callable[[], None]] = []
         self.n_instances = 0
         self._references: dict[str, Expr] = {}
-        self._inside: dict[Schema | Nested, Expr] = {}  # by where they stand
+        self._inside: dict[Schema | Nested, Expr] = {}  # by node of the syntax tree
 
     def lower(self, source: Source, start: str) -> str:
-        """The name in `table` of the start rule, all rules it needs being there.  Raises GrammarError."""
+        """Add all rules that the start rule needs to `table`, and return its name there.  Raises GrammarError."""
         scope = _Scope(self, source, "")
         name = scope.start(start)
         while self.todo:
@@ -67,35 +68,35 @@ class Rules:
         return name
 
     def inside(self, atom: Schema | Nested) -> Expr:
-        """A grammar inside braces, lowered once however many rules it is in."""
-        got = self._inside.get(atom)
-        if got is None:
+        """Return a grammar inside braces, lowered once for all rules that contain it."""
+        expression = self._inside.get(atom)
+        if expression is None:
             if isinstance(atom, Schema):
-                got = Inline(schema_grammar(atom.schema, atom.place))
+                expression = Inline(schema_grammar(atom.schema, atom.place))
             else:
-                got = Ref(_Scope(self, atom.source, f"%lark{len(self._inside) + 1}/").start("start"))
-            self._inside[atom] = got
-        return got
+                expression = Ref(_Scope(self, atom.source, f"%lark{len(self._inside) + 1}/").start("start"))
+            self._inside[atom] = expression
+        return expression
 
     def reference(self, name: str, place: Place) -> Expr:
-        """``@name``."""
-        got = self._references.get(name)
-        if got is not None:
-            return got
+        """Return the expression of ``@name``."""
+        expression = self._references.get(name)
+        if expression is not None:
+            return expression
         if name not in self.named:
-            known = ", ".join(self.named) or "none"
-            raise GrammarError(f"the grammar @{name} at {place} is not given: pass it in grammars= (given: {known})")
-        given = self.named[name]
+            names = ", ".join(self.named) or "none"
+            raise GrammarError(f"the grammar @{name} at {place} is not given: pass it in grammars= (given: {names})")
+        grammar = self.named[name]
         where = f"@{name}"
-        if isinstance(given, str):
+        if isinstance(grammar, str):
             try:
-                self._references[name] = Ref(f"{where}/start")  # before its rules: they may lead back here
-                got = self._references[name] = Ref(_Scope(self, parse(given), f"{where}/").start("start"))
+                self._references[name] = Ref(f"{where}/start")  # before its rules, which may refer back to it
+                expression = self._references[name] = Ref(_Scope(self, parse(grammar), f"{where}/").start("start"))
             except GrammarError as e:
                 raise GrammarError(f"in the grammar {where}: {e}") from None
         else:
-            got = self._references[name] = Inline(schema_grammar(given, where))
-        return got
+            expression = self._references[name] = Inline(schema_grammar(grammar, where))
+        return expression
 
 
 class _Scope(RightSides):
@@ -106,11 +107,11 @@ class _Scope(RightSides):
         self.source = source
         self.prefix = prefix
         imported: dict[str, Callable[[], Regular]] = {}
-        for one in source.imports:
-            for there, here in one.names:
-                if here in imported or here in source.terminals:
-                    raise GrammarError(f"the terminal {here} is defined twice, the second time at {one.place}")
-                imported[here] = partial(library_terminal, one.path, there)
+        for statement in source.imports:
+            for name, alias in statement.names:
+                if alias in imported or alias in source.terminals:
+                    raise GrammarError(f"the terminal {alias} is defined twice, the second time at {statement.place}")
+                imported[alias] = partial(library_terminal, statement.path, name)
         self.terminals = Terminals(source.terminals, imported)
         self.ignored = self._ignored()
         self.lexemes: dict[Atom, Expr] = {}
@@ -125,10 +126,10 @@ class _Scope(RightSides):
         return Many(Choice(tuple(lexemes)), 0, 1 if self.source.options.get("ignore_once") else None)
 
     def start(self, name: str) -> str:
-        """Lower from this rule on; its name in the table."""
+        """Lower everything from this rule on; return its name in the table."""
         if name not in self.source.rules:
-            known = ", ".join(list(self.source.rules)[:8]) or "none"
-            raise GrammarError(f"the start rule {name!r} is not defined; rules are: {known}")
+            names = ", ".join(list(self.source.rules)[:8]) or "none"
+            raise GrammarError(f"the start rule {name!r} is not defined; rules are: {names}")
         rule = self.symbol(Name(name, self.source.rules[name].place), None)
         if not self.source.options.get("allow_initial_skip") or self.ignored == EPSILON:
             return rule.name
@@ -139,7 +140,7 @@ class _Scope(RightSides):
     # -- rules ---------------------------------------------------------------------------------------------------
 
     def symbol(self, use: Name, parameter: int | None) -> Ref:
-        """A rule where it is used, in a rule whose parameter is `parameter` (None: it has none)."""
+        """Return the rule for one use of its name; `parameter` is that of the rule around it, or None."""
         rule = self.source.rules.get(use.name)
         if rule is None:
             raise GrammarError(f"unknown name {use.name} at {use.place}: define it")
@@ -162,7 +163,7 @@ class _Scope(RightSides):
                     raise GrammarError(
                         f"the rule {use.name} is needed for more than {MAX_INSTANCES:,} parameters: bound them with %if"
                     )
-            self.rules.table[name] = EPSILON  # its place in the order
+            self.rules.table[name] = EPSILON  # reserves its place in the order
             self.rules.origins[name] = f"line {rule.place.line}"
             self.rules.todo.append(partial(self._define, name, use.name, rule, value))
         return Ref(name)
@@ -177,19 +178,19 @@ class _Scope(RightSides):
             self.rules.attributes.setdefault(whole_name, replace(rule.attributes, rule=whole_name))
 
     def _body(self, name: str, rule: Rule, value: int | None) -> Expr:
-        given = rule.attributes
+        attributes = rule.attributes
         if rule.parametric:
-            if rule.ending is not None or given.temperature is not None or given.max_tokens is not None:
+            if rule.ending is not None or attributes.temperature is not None or attributes.max_tokens is not None:
                 raise GrammarError("a rule with a parameter takes no attribute but capture")
             if not any(map(_needs_parameter, walk(rule.body))):
                 raise GrammarError("it takes a parameter, but nothing in it needs one: drop ::_")
-        if given.stop_capture is not None and rule.ending is None:
+        if attributes.stop_capture is not None and rule.ending is None:
             raise GrammarError("stop_capture= needs stop= or suffix=")
-        if given.max_tokens == 0:
+        if attributes.max_tokens == 0:
             return EPSILON
-        if given.max_tokens is not None:
+        if attributes.max_tokens is not None:
             warnings.warn(
-                f"rule {name}: max_tokens={given.max_tokens} is not enforced; it is kept in the attributes of the "
+                f"rule {name}: max_tokens={attributes.max_tokens} is not enforced; it is kept in the attributes of the "
                 "constraint for the program that samples",
                 GrammarWarning,
                 stacklevel=2,
@@ -199,14 +200,14 @@ class _Scope(RightSides):
         return self.expression(rule.body, value)
 
     def _ended(self, name: str, tree: Alternatives, ending: Ending) -> Expr:
-        """A rule that is one lexeme, up to its first end."""
+        """Return a rule that is one lexeme, up to its first end."""
         body = self.terminals.language(tree)
         marker = EPSILON if ending.marker is None else self.terminals.atom(ending.marker)
-        if ending.marker is not None and marker == EPSILON:  # the end of the text is the mark
+        if ending.marker is not None and marker == EPSILON:  # the end of the text is the marker
             return self.lexeme(body, name)
         if ending.is_stop:
             warnings.warn(
-                f"rule {name}: what matches stop= stays in the text, like that of suffix=; nothing is taken back",
+                f"rule {name}: what matches stop= stays in the text, as with suffix=, since a text cannot be shortened",
                 GrammarWarning,
                 stacklevel=2,
             )
@@ -235,13 +236,13 @@ class _Scope(RightSides):
                 return self.then_ignored(tokens_of(text))
             case Text("", _):
                 return EPSILON
-        got = self.lexemes.get(atom)
-        if got is None:
-            got = self.lexemes[atom] = self.lexeme(self.terminals.atom(atom), _shown(atom))
-        return got
+        expression = self.lexemes.get(atom)
+        if expression is None:
+            expression = self.lexemes[atom] = self.lexeme(self.terminals.atom(atom), _shown(atom))
+        return expression
 
     def lexeme(self, language: Regular, name: str, match: Match = "longest") -> Expr:
-        """A lexeme and what may be ignored behind it."""
+        """Return a lexeme, followed by ignored text."""
         return self.then_ignored(Lexeme(language, name, match))
 
     def then_ignored(self, expression: Expr) -> Expr:
@@ -253,7 +254,7 @@ def _needs_parameter(node: Option | Atom) -> bool:
 
 
 def _shown(atom: Atom) -> str:
-    """A lexeme's name in messages."""
+    """Return the name of a lexeme, for messages."""
     match atom:
         case Name(name):
             return name

@@ -1,7 +1,7 @@
 """JSON Schemas inside a grammar: ``%json {...}``, and named grammars that are schemas.
 
-The text of the schema may set options under ``x-guidance``.  White space inside the document is unbounded, as it is in
-the dialect; around it there is none but what the grammar ignores.
+The schema may set options under ``x-guidance``.  White space inside the document is unbounded, as in llguidance; around
+the document there is none except what the grammar ignores.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .leading_space import without_leading_space
 
 _OPTIONS: Final = SchemaOptions(max_whitespace=None)
 _SEPARATORS: Final[dict[tuple[str, str], Whitespace]] = {(",", ":"): "compact", (", ", ": "): "python"}
-# What changes nothing here: oneOf is always exact, and a string may always be written with any escapes.
+# These options have no effect here: oneOf is always exact, and a string may always have any escapes.
 _LETTERS: Final = '"\\/bfnrtu'
 _ESCAPES: Final = frozenset(_LETTERS)
 _NO_EFFECT: Final = ("coerce_one_of", "json_allow_general_unicode_escapes")
@@ -30,18 +30,18 @@ _KEYS: Final = (
 
 
 def schema_grammar(schema: Any, place: Place | str) -> Grammar:
-    """The grammar of a schema's documents, without white space around them.
+    """Return the grammar of a schema's documents, without white space around them.
 
-    Raises GrammarError or LimitError, with `place`, for what is not a schema or not supported.
+    Raises GrammarError or LimitError, with `place`, if the value is not a schema or is not supported.
     """
     if not isinstance(schema, (dict, bool)):
-        raise GrammarError(f"the schema at {place} is neither an object nor a boolean")
+        raise GrammarError(f"the schema at {place} must be an object or a boolean")
     options, escapes = _OPTIONS, None
     if isinstance(schema, dict) and "x-guidance" in schema:
         schema = dict(schema)
-        given = schema.pop("x-guidance")
-        options = _chosen(given, place)
-        escapes = given.get("json_allowed_escapes")
+        chosen = schema.pop("x-guidance")
+        options = _chosen(chosen, place)
+        escapes = chosen.get("json_allowed_escapes")
     try:
         grammar = without_leading_space(read_json_schema(schema, options).grammar)
         return grammar if escapes is None else with_escapes(grammar, escapes)
@@ -51,27 +51,28 @@ def schema_grammar(schema: Any, place: Place | str) -> Grammar:
         raise LimitError(f"the schema at {place}: {e}") from None
 
 
-def _chosen(given: Any, place: Place | str) -> SchemaOptions:
-    if not isinstance(given, dict):
-        raise GrammarError(f"x-guidance of the schema at {place} is not an object")
+def _chosen(chosen: Any, place: Place | str) -> SchemaOptions:
+    if not isinstance(chosen, dict):
+        raise GrammarError(f"x-guidance of the schema at {place} must be an object")
     options = _OPTIONS
     for key in ("lenient", "whitespace_flexible", *_NO_EFFECT):
-        if not isinstance(given.get(key, True), bool):
-            raise GrammarError(f"x-guidance.{key} of the schema at {place} is true or false")
-    escapes = given.get("json_allowed_escapes", "")
+        if not isinstance(chosen.get(key, True), bool):
+            raise GrammarError(f"x-guidance.{key} of the schema at {place} must be true or false")
+    escapes = chosen.get("json_allowed_escapes", "")
     if not isinstance(escapes, str) or not _ESCAPES.issuperset(escapes):
-        raise GrammarError(f"x-guidance.json_allowed_escapes of the schema at {place}: letters of {_LETTERS}")
-    for key in given:
+        what = f"must be a string of the letters {_LETTERS}"
+        raise GrammarError(f"x-guidance.json_allowed_escapes of the schema at {place} {what}")
+    for key in chosen:
         if key not in _KEYS:
             raise GrammarError(f"x-guidance.{key} of the schema at {place} is not supported: leave it out")
-    if given.get("lenient", False):
+    if chosen.get("lenient", False):
         options = replace(options, lenient=True)
-    separators = given.get("item_separator", ","), given.get("key_separator", ":")
-    if not given.get("whitespace_flexible", True):
+    separators = chosen.get("item_separator", ","), chosen.get("key_separator", ":")
+    if not chosen.get("whitespace_flexible", True):
         whitespace = _SEPARATORS.get(separators)
         if whitespace is None:
-            known = " and ".join(map(repr, _SEPARATORS))
-            raise GrammarError(f"x-guidance of the schema at {place}: separators are {known}, not {separators!r}")
+            choices = " and ".join(map(repr, _SEPARATORS))
+            raise GrammarError(f"x-guidance of the schema at {place}: separators must be {choices}, not {separators!r}")
         return replace(options, whitespace=whitespace)
     if separators != (",", ":"):
         raise GrammarError(f"x-guidance of the schema at {place}: separators need whitespace_flexible: false")

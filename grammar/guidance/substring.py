@@ -1,14 +1,14 @@
-"""Substrings in whole pieces: the texts ``pieces[i:j]`` joined, for any i <= j, as one automaton.
+"""Substrings in whole pieces, as one automaton: the joined texts ``pieces[i:j]`` for any i <= j.
 
-Problem.  n pieces have n² / 2 such texts.  Written as alternatives they are far too many.
+Problem.  n pieces have n² / 2 such texts, far too many for alternatives.
 
-Method.  1. The suffix automaton over the pieces as letters (Blumer and others 1985): at most 2 n states, built in
-linear time; every state accepts, because every prefix of a substring is one.  2. Its letters are spelled out as bytes.
-A piece may begin another one ("foo", "foobar"), so what is read may be at several places; sets of places are the states
-of the result, made as they are reached.  A set has one place for each piece that may be under way, which is one nearly
-always.
+Method.  1. The suffix automaton over the pieces as letters (Blumer and others 1985) has at most 2 n states and is built
+in linear time.  Every state accepts, because every prefix of a substring is a substring.  2. Its letters are replaced
+by their bytes.  A piece may begin another one ("foo", "foobar"), so the bytes read so far may lead to several places.
+Sets of places are the states of the result, made when they are reached.  A set has one place for each piece that may be
+in progress, nearly always one.
 
-Cost: linear in the bytes, except where many pieces begin with one another; `MAX_STATES` bounds that.
+Cost: linear in the bytes, unless many pieces begin with one another; `MAX_STATES` bounds that.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from ..allowance import check
 from ..regular import EPSILON, Regular, Table
 
 MAX_STATES = 1 << 20
-_AT_END = (-1, 0)  # of no piece: between two
+_AT_END = (-1, 0)  # no piece: between two pieces
 
-# A place: the piece being read (-1: none) and how much of it has been, and the state of the suffix automaton behind it.
+# A place: the piece being read (-1: none), the number of its bytes read, the state of the suffix automaton after it.
 _Place = tuple[int, int, int]
 
 
 def words_of(text: str) -> list[str]:
-    """The text cut where the kind of its characters changes: words, white space, and all else."""
+    """Split the text where the kind of its characters changes: words, white space, and all else."""
     out: list[str] = []
     last = None
     for c in text:
@@ -42,7 +42,7 @@ def words_of(text: str) -> list[str]:
 
 
 def substrings(pieces: Iterable[str]) -> Regular:
-    """The joined runs of `pieces`, the empty one included.  Raises GrammarError past `MAX_STATES`."""
+    """Return the joined runs of `pieces`, including the empty one.  Raises GrammarError beyond `MAX_STATES`."""
     data = [p.encode() for p in pieces if p]
     if not data:
         return EPSILON
@@ -52,7 +52,7 @@ def substrings(pieces: Iterable[str]) -> Regular:
 
 
 def _suffix_automaton(letters: Sequence[int]) -> list[dict[int, int]]:
-    """The transitions of each state; 0 is the start."""
+    """Return the transitions of each state; state 0 is the start."""
     after: list[dict[int, int]] = [{}]
     length, link = [0], [-1]
     last = 0
@@ -88,17 +88,17 @@ def _spelled(automaton: list[dict[int, int]], pieces: list[bytes]) -> Regular:
     numbers: dict[frozenset[_Place], int] = {start: 0}
     states = [start]
     rows: list[tuple[tuple[int, int, int], ...]] = []
-    for state in states:  # grows while it is walked
+    for state in states:  # grows during the loop
         if not len(rows) & 0xFF:
             check()
         if len(states) > MAX_STATES:
-            raise GrammarError(f"the substrings need more than {MAX_STATES:,} states: take a shorter text")
+            raise GrammarError(f"the substrings need more than {MAX_STATES:,} states: use a shorter text")
         moves: dict[int, set[_Place]] = {}
-        for piece, read, behind in state:
+        for piece, read, state_after in state:
             if piece >= 0:
-                _read(pieces, piece, read, behind, moves)
+                _read(pieces, piece, read, state_after, moves)
             else:
-                for letter, target in automaton[behind].items():
+                for letter, target in automaton[state_after].items():
                     _read(pieces, letter, 0, target, moves)
         row = []
         for byte in sorted(moves):
@@ -111,7 +111,7 @@ def _spelled(automaton: list[dict[int, int]], pieces: list[bytes]) -> Regular:
     return Table(tuple(rows), tuple(any(piece < 0 for piece, _, _ in state) for state in states))
 
 
-def _read(pieces: list[bytes], piece: int, read: int, behind: int, moves: dict[int, set[_Place]]) -> None:
+def _read(pieces: list[bytes], piece: int, read: int, state_after: int, moves: dict[int, set[_Place]]) -> None:
     data = pieces[piece]
-    place = (piece, read + 1, behind) if read + 1 < len(data) else (*_AT_END, behind)
+    place = (piece, read + 1, state_after) if read + 1 < len(data) else (*_AT_END, state_after)
     moves.setdefault(data[read], set()).add(place)

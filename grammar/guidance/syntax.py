@@ -1,4 +1,4 @@
-"""Grammar text in llguidance's dialect -> :class:`.nodes.Source`."""
+"""Parses grammar text in llguidance's dialect -> :class:`.nodes.Source`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .nodes import Ending, Nested, Not, Pattern, Reference, Rule, Schema, Source
 from .parameters import CONDITIONS, N_BITS, SAME, STEPS, Bits, Call, Table
 from .substring import words_of
 
-MAX_COUNT = 1 << 24  # of a repetition
+MAX_COUNT = 1 << 24  # largest count of a repetition
 OPTIONS: Final = {
-    "no_forcing": "says how tokens are drafted; a constraint here forces none",
+    "no_forcing": "sets how tokens are drafted; a constraint here forces none",
     "allow_initial_skip": "",
     "ignore_once": "",
     "allow_invalid_utf8": "is not supported: text here is UTF-8",
@@ -30,12 +30,12 @@ _HEX_ESCAPE: Final = re.compile(r"\\(?:x([0-9a-fA-F]{2})|.)", re.DOTALL)
 
 
 def parse(text: str) -> Source:
-    """The grammar that `text` is.  Raises GrammarError with line and column."""
+    """Return the grammar that `text` defines.  Raises GrammarError with line and column."""
     return _Parser(text).source("END")
 
 
 def string_value(text: str) -> tuple[str, bool]:
-    r"""What a STRING stands for, and whether it ignores case.  Raises GrammarError for half a surrogate pair."""
+    r"""Return the value of a STRING, and whether it ignores case.  Raises GrammarError for half a surrogate pair."""
     body = text.removesuffix("i")
     as_json = _HEX_ESCAPE.sub(lambda m: f"\\u00{m[1]}" if m[1] else m[0], body)
     value = str(json.loads(as_json))
@@ -61,7 +61,7 @@ class _Parser(Reader):
             self.fail(f"{text} is not {what}")
         if int(text) > most:
             self.at -= 1
-            self.fail(f"the number {text} is too large; at most {most} may stand here")
+            self.fail(f"the number {text} is too large; at most {most} is allowed here")
         return int(text)
 
     # -- statements ----------------------------------------------------------------------------------------------
@@ -77,13 +77,13 @@ class _Parser(Reader):
         if kind == "RULE" or kind == "TERMINAL":
             name = self.take(kind).lstrip("!?")
             if kind == "RULE":
-                known = name in self.out.rules
+                is_defined = name in self.out.rules
                 self.out.rules[name] = self.rule(name, place)
             else:
-                known = name in self.out.terminals
+                is_defined = name in self.out.terminals
                 self.no_lark_parameters()
                 self.out.terminals[name] = self.body()
-            if known:
+            if is_defined:
                 raise GrammarError(f"the {kind.lower()} {name} is defined twice, the second time at {place}")
         elif kind == "%ignore":
             self.at += 1
@@ -91,7 +91,7 @@ class _Parser(Reader):
         elif kind == "%import":
             self.out.imports.append(self.import_())
             if self.out.imports[-1].is_relative:
-                self.fail("an import from beside the file is not in this dialect", "pass dialect='lark'", place.offset)
+                self.fail("a relative import is not in this dialect", "pass dialect='lark'", place.offset)
         elif kind == "%llguidance":
             self.out.options.update(self.options())
         elif kind in ("%override", "%declare", "%extend"):
@@ -107,7 +107,7 @@ class _Parser(Reader):
             if key not in OPTIONS:
                 self.fail(f"unknown option {key!r} in %llguidance", f"known are {', '.join(OPTIONS)}")
             if not isinstance(chosen, bool):
-                self.fail(f"the option {key!r} in %llguidance is true or false")
+                self.fail(f"the option {key!r} in %llguidance must be true or false")
             if chosen and key == "allow_invalid_utf8":
                 self.fail(f"the option {key!r} in %llguidance {OPTIONS[key]}")
         self.at += 1
@@ -234,23 +234,26 @@ class _Parser(Reader):
 
     @staticmethod
     def pieces(value: Any, place: Place) -> tuple[str, ...]:
-        """The pieces that ``%regex {...}`` asks for."""
+        """Return the pieces that ``%regex {...}`` describes."""
         kinds = list(value) if isinstance(value, dict) else []
         unknown = [kind for kind in kinds if kind not in _PIECES]
         if len(kinds) != 1 or unknown:
             raise GrammarError(f"%regex at {place} takes an object with exactly one of {', '.join(_PIECES)}")
-        got = value[kinds[0]]
-        listed = kinds[0] == "substring_chunks"
-        if not (isinstance(got, list) and all(isinstance(p, str) for p in got) if listed else isinstance(got, str)):
-            raise GrammarError(f"{kinds[0]} at {place} is {'a list of strings' if listed else 'a string'}")
-        if listed:
-            return tuple(got)
-        return tuple(got) if kinds[0] == "substring_chars" else tuple(words_of(got))
+        content = value[kinds[0]]
+        is_list = kinds[0] == "substring_chunks"
+        is_right = isinstance(content, str)
+        if is_list:
+            is_right = isinstance(content, list) and all(isinstance(p, str) for p in content)
+        if not is_right:
+            raise GrammarError(f"{kinds[0]} at {place} must be {'a list of strings' if is_list else 'a string'}")
+        if is_list:
+            return tuple(content)
+        return tuple(content) if kinds[0] == "substring_chars" else tuple(words_of(content))
 
     # -- parameters ----------------------------------------------------------------------------------------------
 
     def step(self) -> Call | int:
-        """The parameter of a rule that is used: a number, or what the rule at hand has, changed or not."""
+        """Read the parameter of a rule where it is used: a number, or a step from the parameter of the current rule."""
         if self.kind in ("NUMBER", "HEX"):
             return self.parameter()
         return SAME if self.accept("_") else self.call(STEPS, "step")
@@ -261,7 +264,7 @@ class _Parser(Reader):
         return None if is_true else condition
 
     def call(self, table: Table, what: str) -> Call:
-        """A step or a condition: its name, and its arguments in parentheses."""
+        """Read a step or a condition: its name, and its arguments in parentheses."""
         if self.dialect.max_depth is not None and self.depth > self.dialect.max_depth:
             self.fail(f"the {what} is nested too deeply")
         name = self.take("RULE", f"a {what}")
@@ -312,6 +315,6 @@ class _Parser(Reader):
         self.take(":")
         high = self.bit(N_BITS)
         if high <= low:
-            self.fail(f"the bits [{low}:{high}] are none: the end must be greater")
+            self.fail(f"the range of bits [{low}:{high}] is empty: the end must be greater")
         self.take("]")
         return Bits(low, high)

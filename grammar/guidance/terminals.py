@@ -1,7 +1,7 @@
 """Terminals of llguidance's dialect as regular languages.
 
-They are composed as trees, not as text as Lark does: ``/a|b/ "c"`` is ``ac`` or ``bc``.  ``&`` is intersection, and
-``~`` takes all other byte strings, those that are no UTF-8 among them.  A terminal may have the empty word.
+They are composed as trees, not as text as in Lark: ``/a|b/ "c"`` is ``ac`` or ``bc``.  ``&`` is intersection, and ``~``
+is all other byte strings, including those that are not UTF-8.  A terminal may contain the empty word.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ANY_BYTES = star(ByteSet(((0, 255),)))
 
 
 class Terminals:
-    """The terminals of one grammar, each made when it is first asked for; `imported` gives those of Lark's library."""
+    """The terminals of one grammar, each made on first use; `imported` makes those of Lark's library."""
 
     def __init__(
         self, definitions: Mapping[str, Alternatives], imported: Mapping[str, Callable[[], Regular]]
@@ -34,26 +34,26 @@ class Terminals:
         self.open: set[str] = set()
 
     def by_name(self, name: str, place: Place) -> Regular:
-        """Raises GrammarError for a name that is not defined, or that leads back to itself."""
-        got = self.done.get(name)
-        if got is not None:
-            return got
+        """Return a terminal.  Raises GrammarError for a name that is not defined, or that refers back to itself."""
+        language = self.done.get(name)
+        if language is not None:
+            return language
         definition = self.definitions.get(name)
         if definition is not None:
             if name in self.open:
                 raise GrammarError(f"recursion in the terminal {name} at {place}: only rules may be recursive")
             self.open.add(name)
-            got = self.language(definition)
+            language = self.language(definition)
             self.open.discard(name)
         elif name in self.imported:
-            got = self.imported[name]()
+            language = self.imported[name]()
         else:
             raise GrammarError(f"unknown name {name} at {place}: define it, or import it from common")
-        self.done[name] = got
-        return got
+        self.done[name] = language
+        return language
 
     def language(self, tree: Alternatives) -> Regular:
-        """What the right-hand side of a terminal matches."""
+        """Return the language of the right-hand side of a terminal."""
         check()
         options = []
         for option in tree.options:
@@ -63,11 +63,11 @@ class Terminals:
         return alt(*options)
 
     def item(self, item: Item) -> Regular:
-        """One item of a sequence, repetitions included."""
+        """Return the language of one item of a sequence, including its repetition."""
         return repeat(self.atom(item.atom), item.low, item.high)
 
     def atom(self, atom: Atom) -> Regular:
-        """Raises GrammarError for what is more than regular."""
+        """Return the language of an atom.  Raises GrammarError for an atom that is not regular."""
         match atom:
             case Alternatives():
                 return self.language(atom)

@@ -1,10 +1,10 @@
-"""The definitions of a Lark grammar: its own statements, and those of the files that it imports.
+"""The definitions of a Lark grammar: its own statements, and those of the imported files.
 
-A definition from another file has the name that Lark gives it: its alias, or the file's name in front of its own
-(``common__DIGIT``).  Its body keeps the names that the file has, and the `File` next to it says what they stand for:
+A definition from another file has the name that Lark gives it: its alias, or its own name with the file's name as a
+prefix (``common__DIGIT``).  Its body keeps the names of the file, and the `File` next to it resolves them:
 
-    rules       look symbols up by their global names, so that an %override in the grammar reaches them
-    terminals   look terminals up in the file they are from, so that an %override of one leaves the others be
+    rules       look symbols up by their global names, so that an %override in the grammar applies to them
+    terminals   look terminals up in their own file, so that an %override of one does not change the others
 
 Lark's own library (``common``, ``python``, ``unicode``, ``lark``) is read from the installed package.
 """
@@ -28,7 +28,7 @@ _EXTENSION = ".lark"
 
 
 class UndefinedSymbol(GrammarError):
-    """A name that is used but not defined; the message names the place."""
+    """A name that is used but not defined; the message contains its place."""
 
 
 class Part(NamedTuple):
@@ -40,7 +40,7 @@ class Part(NamedTuple):
 class Definition:
     """A rule or a terminal.
 
-    `parts` are what each %extend added, the last one first, and then the body; none if it is only declared.
+    `parts` are the additions of each %extend, the last one first, and then the body; empty if it is only declared.
     """
 
     is_terminal: bool
@@ -51,9 +51,9 @@ class Definition:
 
 @dataclass(eq=False)
 class File:
-    """One grammar file and what it defines or imports, by global names; the outermost one gives its names to nobody."""
+    """One grammar file with its definitions and imports by global names; the outermost one exports no names."""
 
-    place: str = ""  # the path; of the grammar itself: nothing
+    place: str = ""  # the path; "" for the grammar itself
     folder: str | None = None  # where relative imports start
     prefix: str = ""
     aliases: dict[str, str] = field(default_factory=dict)
@@ -64,14 +64,14 @@ class File:
     imported: list[File] = field(default_factory=list)
 
     def close(self) -> None:
-        """Drop the definitions, which refer back to their files, so that all is freed without the collector."""
+        """Drop the definitions, which refer back to their files, so that all is freed without the garbage collector."""
         for file in self.imported:
             file.close()
         self.imported.clear()
         self.definitions.clear()
 
     def global_name(self, name: str) -> str:
-        """The name that a name of this file has in the whole grammar."""
+        """Return the name in the whole grammar of a name in this file."""
         if self.outer is None:
             return name
         if name in self.aliases:
@@ -85,14 +85,14 @@ class File:
     # -- statements ----------------------------------------------------------------------------------------------
 
     def load(self, statements: Statements, import_paths: Sequence[str]) -> None:
-        """Take in what a file states."""
+        """Add the statements of a file."""
         for (path, is_relative), aliases in _grouped(statements.imports).items():
             self.import_file(path, is_relative, aliases, import_paths)
         for statement in statements.definitions:
             check()
             if isinstance(statement, Defined):
                 self.define(statement)
-            elif self.outer is None:  # what an imported grammar ignores stays there
+            elif self.outer is None:  # %ignore of an imported grammar has no effect here
                 self.ignore(statement)
         if self.outer is not None and not self.place.startswith(library()):
             checked: set[str] = set()
@@ -104,21 +104,21 @@ class File:
         how, line = statement.how, statement.line
         name = self.global_name(statement.name)
         kind = "terminal" if statement.is_terminal else "rule"
-        known = self.definitions.get(name)
+        existing = self.definitions.get(name)
         parts = [] if statement.body is None else [Part(statement.body, self)]
         params = tuple(map(self.global_name, statement.params))
         if how == "%extend":
-            if known is None:
+            if existing is None:
                 raise GrammarError(f"Can't extend {kind} {name} as it wasn't defined before at line {line}")
-            if known.is_terminal != statement.is_terminal or known.params != params:
+            if existing.is_terminal != statement.is_terminal or existing.params != params:
                 raise GrammarError(f"%extend {name} at line {line}: the {kind} was defined with other parameters")
-            if not known.parts:
+            if not existing.parts:
                 raise GrammarError(f"%extend {name} at line {line}: it is only declared and has no body to extend")
-            known.parts[:0] = parts
+            existing.parts[:0] = parts
         else:
-            if known is None and how == "%override":
+            if existing is None and how == "%override":
                 raise GrammarError(f"Cannot override a nonexisting {kind} {name} at line {line}")
-            if known is not None and how != "%override":
+            if existing is not None and how != "%override":
                 raise GrammarError(f"{kind.title()} '{name}' defined more than once at line {line}")
             if name.startswith("__"):
                 raise GrammarError(f"{name} at line {line}: names with two underscores in front are reserved")
@@ -140,12 +140,12 @@ class File:
     def import_file(
         self, path: tuple[str, ...], is_relative: bool, aliases: dict[str, str], import_paths: Sequence[str]
     ) -> None:
-        """Take in the definitions that these names of a file (aliases by name) lead to."""
+        """Add the definitions of some names of a file (aliases by name), and those that they use."""
         dotted = ".".join(path)
         if is_relative and self.folder is None:
             shown = f"%import .{dotted}.{next(iter(aliases))}"
             raise GrammarError(f"{shown} is relative: pass base_path, the folder that it starts from")
-        place = _found(path, [*import_paths, self.folder if is_relative and self.folder is not None else library()])
+        place = _file_of(path, [*import_paths, self.folder if is_relative and self.folder is not None else library()])
         chain: list[str] = [place]
         outer: File | None = self
         while outer is not None:
@@ -163,7 +163,7 @@ class File:
             self.definitions[name] = definition
 
     def needed(self, names: dict[str, str]) -> dict[str, Definition]:
-        """The definitions that rules with these names of the file lead to."""
+        """Return the definitions that rules with these names of the file use."""
         keep: set[str] = set()
         todo = [self.global_name(name) for name in names]
         while todo:
@@ -179,21 +179,21 @@ class File:
     # -- checks --------------------------------------------------------------------------------------------------
 
     def check_templates(self) -> None:
-        """Raise GrammarError for a template whose parameters clash, or that is used with another number of arguments.
+        """Raise GrammarError for a template with clashing parameters, or one used with a wrong number of arguments.
 
         The lowering sees the rules, but not the bodies of unused templates.
         """
         for name, definition in self.definitions.items():
             for i, p in enumerate(definition.params):
                 if p in self.definitions or p in definition.params[:i]:
-                    raise GrammarError(f"the parameter {p} of the template {name} has the name of something else")
+                    raise GrammarError(f"the parameter {p} of the template {name} has the name of another definition")
             for tree, file in definition.parts:
                 if not definition.is_terminal or file is self:
                     for used in names_in(tree):
                         self._check_use(used, file.global_name(used.name), name, definition)
 
     def _check_terminal(self, name: str, definition: Definition, path: tuple[str, ...], checked: set[str]) -> None:
-        """Raise GrammarError if a terminal refers to a rule, to nothing, or back to itself; `path` leads to it."""
+        """Raise GrammarError if a terminal refers to a rule, to an undefined name, or back to itself."""
         if name in checked:
             return
         if name in path:
@@ -203,12 +203,12 @@ class File:
                 if not used.is_terminal:
                     raise GrammarError(f"rules are not allowed in terminals: {used.name} in {name}")
                 target = file.global_name(used.name)
-                found = file.definitions.get(target)
-                if found is None:
+                referred = file.definitions.get(target)
+                if referred is None:
                     raise undefined(used, used.name, name, True)
-                if not found.parts:
+                if not referred.parts:
                     raise GrammarError(f"{self.place}: a terminal uses one that is only declared (%declare)")
-                self._check_terminal(target, found, (*path, name), checked)
+                self._check_terminal(target, referred, (*path, name), checked)
         checked.add(name)
 
     def _check_use(self, used: Name, target: str, name: str, definition: Definition) -> None:
@@ -225,9 +225,9 @@ class File:
 
 
 def undefined(used: Name, target: str, name: str, in_terminal: bool) -> UndefinedSymbol:
-    """The error for a symbol that is used in the definition of `name`."""
-    kind, there = "Terminal" if used.is_terminal else "Rule", "terminal" if in_terminal else "rule"
-    return UndefinedSymbol(f"{kind} '{target}' used but not defined (in {there} {name}), at {used.place}: define it")
+    """Return the error for a symbol that is used but not defined, in the definition of `name`."""
+    kind, user = "Terminal" if used.is_terminal else "Rule", "terminal" if in_terminal else "rule"
+    return UndefinedSymbol(f"{kind} '{target}' used but not defined (in {user} {name}), at {used.place}: define it")
 
 
 def names_in(tree: Alternatives | None) -> Iterator[Name]:
@@ -238,29 +238,29 @@ def names_in(tree: Alternatives | None) -> Iterator[Name]:
 
 
 def _grouped(imports: list[Import]) -> dict[tuple[tuple[str, ...], bool], dict[str, str]]:
-    """Aliases by name, for each file."""
+    """Return the aliases by name for each file."""
     out: dict[tuple[tuple[str, ...], bool], dict[str, str]] = {}
-    for one in imports:
-        if (one.path, not one.is_relative) in out:
-            raise GrammarError(f"%import {'.'.join(one.path)} is both relative and absolute: rename a file")
-        out.setdefault((one.path, one.is_relative), {}).update(one.names)
+    for statement in imports:
+        if (statement.path, not statement.is_relative) in out:
+            raise GrammarError(f"%import {'.'.join(statement.path)} is both relative and absolute: rename a file")
+        out.setdefault((statement.path, statement.is_relative), {}).update(statement.names)
     return out
 
 
-def _found(path: tuple[str, ...], folders: list[str]) -> str:
+def _file_of(path: tuple[str, ...], folders: list[str]) -> str:
     file = os.path.join(*path) + _EXTENSION
     for folder in folders:
         place = os.path.join(folder, file)
         if os.path.isfile(place):
             return place
     raise GrammarError(
-        f"%import {'.'.join(path)}: no file {file} in import_paths, beside the grammar or in Lark's library"
+        f"%import {'.'.join(path)}: no file {file} in import_paths, next to the grammar or in Lark's library"
     )
 
 
 @lru_cache(maxsize=1)
 def library() -> str:
-    """The folder of Lark's own grammars; Lark itself is not imported."""
+    """Return the folder of Lark's own grammars; Lark itself is not imported."""
     spec = find_spec("lark")
     assert spec is not None and spec.origin is not None  # a dependency of this package
     return os.path.join(os.path.dirname(spec.origin), "grammars")
@@ -268,7 +268,7 @@ def library() -> str:
 
 @lru_cache(maxsize=256)
 def _library_statements(place: str, names: tuple[str, ...]) -> Statements:
-    """The statements of one of Lark's own grammars, without definitions that the names do not lead to."""
+    """Return the statements of one of Lark's own grammars that some names use."""
     statements = _library_file(place)
     by_name = {s.name: s for s in statements.definitions if isinstance(s, Defined)}
     keep: set[str] = set()

@@ -1,23 +1,23 @@
-r"""Who wins when two terminals of a Lark grammar match the same text: names and order.
+r"""Decides which of two terminals of a Lark grammar wins when both match the same text: names and order.
 
-Problem.  Lark's lexer tries terminals in an order that it computes; the IR has one rule for ties: the higher
-priority, then the lower term_id.  So terminals are numbered such that the IR's rule gives Lark's verdict.
+Problem.  Lark's lexer tries terminals in an order that it computes.  The IR has one rule for ties: the higher priority,
+then the lower term_id.  So terminals are numbered such that the IR's rule gives Lark's result.
 
 The order (lark 1.3.1, lark/lexer.py):
 
 1.  `BasicLexer.__init__` sorts by ``(-priority, -max_width, -len(pattern.value), name)``; the first that matches wins.
 2.  `_create_unless`: where a string S and a regex R have equal priority and R matches the text of S as written, an
-    R-token whose text S matches becomes S.  So S wins over R whatever their widths.  When S ignores case
-    (``"select"i``) this hangs on its text as written: R = ``/[a-z]+/`` swallows ``"select"i`` but not ``"SELECT"i``.
+    R-token whose text S matches becomes S.  So S wins over R whatever their widths.  If S ignores case
+    (``"select"i``), this depends on its text as written: R = ``/[a-z]+/`` swallows ``"select"i`` but not ``"SELECT"i``.
 
-So per priority: strings first, by (1), then regexes, by (1).  A string without flags that R does not match never ties
-with R.  What is left are pairs of an S that ignores case and an R that matches only another spelling of it: there R
-wins if its key in (1) is lower, so S goes behind R.  S still goes before the regexes that it beats, and a regex before
-the later ones that it shares words with (`_arranged`); regexes without a common word may change places.
+So the order per priority is: strings by (1), then regexes by (1).  A string without flags that R does not match never
+ties with R.  What remains are pairs of an S that ignores case and an R that matches only another spelling of it.  There
+R wins if its key in (1) is lower, so S goes after R.  S still goes before the regexes that it beats, and a regex before
+later regexes with common words (`_arranged`); regexes without a common word may change places.
 
-Lark's relation can have cycles (S beats R1 as written, R1 beats R2 by width, R2 beats S by spelling: who wins depends
-on who else may stand there; or NAME: /[a-z]+/, WORD: /[A-Z]+/, "ELSE"i, "then"i).  No order can express one, and the
-first string of it stays in front.
+Lark's relation can have cycles.  For example, S beats R1 as written, R1 beats R2 by width, R2 beats S by spelling: the
+winner depends on the other terminals that are possible there.  Another is NAME: /[a-z]+/, WORD: /[A-Z]+/, "ELSE"i,
+"then"i.  No order can express a cycle, and its first string stays in front.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ..regular import Regular, alt
 from .definitions import Part
 from .terminals import Pattern, literal_pattern, range_pattern, width
 
-# Terminals that are one of these texts, and how Lark calls them.
+# Terminals that are one of these texts, and Lark's names for them.
 _NAMES: Final = dict(zip(
     [*r'''.,:;+-*/\|?!@#$%^&_<>="'`~(){}[]''', "\n", "\r\n", "\t", " "],
     (
@@ -53,14 +53,14 @@ class Names:
 
     def __init__(self, defined: Mapping[str, Pattern]) -> None:
         self.patterns = dict(defined)  # by name
-        self.by_pattern = {pattern: name for name, pattern in defined.items()}  # of equal ones, the last counts
+        self.by_pattern = {pattern: name for name, pattern in defined.items()}  # of equal patterns, the last one counts
         self.count = 0
 
     def name(self, pattern: Pattern) -> str:
-        """The name of the terminal for a literal in a rule; equal patterns share it, and a defined one has it."""
-        got = self.by_pattern.get(pattern)
-        if got is not None:
-            return got
+        """Return the name of the terminal for a literal in a rule; equal patterns share a name."""
+        existing = self.by_pattern.get(pattern)
+        if existing is not None:
+            return existing
         name = None
         if pattern.is_str:
             name = _NAMES.get(pattern.value)
@@ -75,34 +75,35 @@ class Names:
 
 
     def name_literals(self, parts: Sequence[Part]) -> None:
-        """Name the literals of a rule in Lark's order, since names can break ties: the deepest first, left to right.
+        """Name the literals of a rule in Lark's order, since names can break ties: the deepest first, from left to
+        right.
 
-        (`Tree.iter_subtrees` on trees without their ``value`` nodes.)
+        This is the order of `Tree.iter_subtrees` on trees without their ``value`` nodes.
         """
-        found: list[tuple[int, Pattern]] = []
+        literals: list[tuple[int, Pattern]] = []
         for tree, _ in parts:
-            _add_literals(tree, int(tree is not parts[-1].tree), found)
-        for _, pattern in sorted(found, key=lambda pair: -pair[0]):
+            _add_literals(tree, int(tree is not parts[-1].tree), literals)
+        for _, pattern in sorted(literals, key=lambda pair: -pair[0]):
             self.name(pattern)
 
     def of_literal(self, atom: Literal | CharRange) -> str:
-        """The name of a literal, which has been named."""
+        """Return the name of a literal that has been named."""
         return self.by_pattern[_pattern(atom)]
 
 
-def _add_literals(atom: Atom, depth: int, found: list[tuple[int, Pattern]]) -> None:
-    """Add the literals in an atom, with their depths in Lark's tree of it."""
+def _add_literals(atom: Atom, depth: int, literals: list[tuple[int, Pattern]]) -> None:
+    """Add the literals in an atom, with their depths in Lark's tree."""
     if isinstance(atom, Alternatives):
         for option in atom.options:
             for item in option.conjuncts[0]:
-                _add_literals(item.atom, depth + 2 + option.has_alias + bool(item.written), found)
+                _add_literals(item.atom, depth + 2 + option.has_alias + bool(item.written), literals)
     elif isinstance(atom, Maybe):
-        _add_literals(atom.body, depth + 1, found)
+        _add_literals(atom.body, depth + 1, literals)
     elif isinstance(atom, Name):
         for argument in atom.arguments:
-            _add_literals(argument, depth + 1, found)
+            _add_literals(argument, depth + 1, literals)
     elif isinstance(atom, (Literal, CharRange)):
-        found.append((depth, _pattern(atom)))
+        literals.append((depth, _pattern(atom)))
 
 
 def _pattern(atom: Literal | CharRange) -> Pattern:
@@ -123,20 +124,20 @@ class Candidate(NamedTuple):
 
 
 def in_order(terminals: list[Candidate]) -> list[Candidate]:
-    """Sorted so that, at equal length, the first one wins (see the module's header)."""
+    """Return the terminals sorted so that, at equal length, the first one wins (see the module's docstring)."""
     key = {t.name: _key(t) for t in terminals}
     out = sorted(terminals, key=lambda t: (-t.priority, not t.pattern.is_str, key[t.name]))
     return [t for _, same in groupby(out, key=lambda t: t.priority) for t in _arranged(list(same), key)]
 
 
 def _arranged(terminals: list[Candidate], key: Mapping[str, tuple[int, int, str]]) -> list[Candidate]:
-    """Terminals of one priority, in order but for the strings that go behind the regexes that beat them."""
+    """Return terminals of one priority in order, with strings moved after the regexes that beat them."""
     regexes = [t for t in terminals if not t.pattern.is_str]
     strings = [t for t in terminals if "i" in t.pattern.flags and t.pattern.is_str]
     spellings = alt(*(s.regular for s in strings))
     before: dict[str, list[str]] = {}  # S -> the regexes that beat it
     for r in regexes:
-        if not are_disjoint(r.regular, spellings):  # most are
+        if not are_disjoint(r.regular, spellings):  # most regexes are disjoint
             for s in strings:
                 if key[r.name] < key[s.name] and not contains(r.regular, s.pattern.value):
                     if not are_disjoint(r.regular, s.regular):
@@ -144,15 +145,15 @@ def _arranged(terminals: list[Candidate], key: Mapping[str, tuple[int, int, str]
     if not before:
         return terminals
     waits: dict[str, set[str]] = {t.name: set(before.get(t.name, ())) for t in terminals}
-    behind = [t for t in terminals if waits[t.name]]
+    moved = [t for t in terminals if waits[t.name]]
     for i, r in enumerate(regexes):
         waits[r.name] |= {q.name for q in regexes[:i] if not are_disjoint(q.regular, r.regular)}
-        beating = (s for s in behind if r.name not in waits[s.name])
+        beating = (s for s in moved if r.name not in waits[s.name])
         waits[r.name] |= {s.name for s in beating if contains(r.regular, s.pattern.value)}
     out: list[Candidate] = []
     left = list(terminals)
     while left:
-        # Where all wait for each other, the relation is not transitive, and the first string stays in front.
+        # If all wait for each other, the relation is not transitive, and the first string stays in front.
         t = next((t for t in left if not waits[t.name]), left[0])
         left.remove(t)
         out.append(t)
@@ -162,5 +163,5 @@ def _arranged(terminals: list[Candidate], key: Mapping[str, tuple[int, int, str]
 
 
 def _key(t: Candidate) -> tuple[int, int, str]:
-    """Lark's key of sorting, within one priority."""
+    """Return Lark's sort key within one priority."""
     return (-width(t.pattern), -len(t.pattern.value), t.name)

@@ -2,25 +2,26 @@ r"""Lark grammars -> IR, policy "longest".
 
     read_lark(text, start="start", import_paths=(), base_path=None) -> Grammar
 
-The lark package decides what a Lark grammar means: the tests compare with it.  Of the package only its library of
-grammars is read.
+The lark package defines the meaning of a Lark grammar, and the tests compare with it.  This reader only uses the
+package's library of grammars.
 
     text -> statements          syntax.py, notation/    recursive descent
     statements -> definitions   definitions.py          imports, %extend, %override, %ignore, templates checked
     definitions -> expressions  rules.py                templates as instances; then emit.py
     terminals                   terminals.py            Lark's joining; no ``re`` is compiled or analysed
-    order of terminals          order.py                Lark's verdict on ties
+    order of terminals          order.py                Lark's decision on ties
 
-Differences from Lark, all in the direction of one meaning instead of several:
+There are differences from Lark, all towards one meaning instead of several:
 
 - Terminals match longest-first; priority decides between equal lengths (``docs/glossary.md``).  Lark's lexer tries
-  terminals in an order, so that a higher priority or a longer pattern can win with a shorter match.
-  Within one terminal too, ``a|ab`` is the longer of both; but a terminal with a lazy quantifier (``/".*?"/``) matches
-  what Python's `re` matches (:mod:`wfsa.grammar.regex.first_match`).
-- A look-ahead or look-behind sees no further than the text of its own terminal; where that makes a difference there
-  is a GrammarWarning.
+  terminals in an order, so a higher priority or a longer pattern can win with a shorter match.  Also within one
+  terminal, ``a|ab`` is the longer of both; but a terminal with a lazy quantifier (``/".*?"/``) matches what Python's
+  `re` matches (:mod:`wfsa.grammar.regex.first_match`).
+- A look-ahead or look-behind sees only the text of its own terminal; where that makes a difference, there is a
+  GrammarWarning.
 - Lark's check against colliding optionals (``"a"? "a"?``) is about parse trees and is not made.
-- Only the grammar counts: no lexer callbacks, no postlex; what ``%declare`` names must be defined, or not used.
+- Only the grammar counts: there are no lexer callbacks and no postlex.  Names under ``%declare`` must be defined, or
+  not used.
 - ``<|tool|>`` and ``<[12,40-42]>`` in a rule name exact tokens (the first is a special token of the vocabulary).
 - Relative imports are resolved against `base_path`, never against the running program's file.
 """
@@ -47,16 +48,16 @@ from .terminals import TerminalPatterns, regular
 def read_lark(
     text: str, *, start: str = "start", import_paths: Sequence[str] = (), base_path: str | None = None
 ) -> Grammar:
-    """The grammar that the Lark text defines.
+    """Return the grammar that the Lark text defines.
 
-    `import_paths` are searched for ``%import name.X`` before Lark's library; `base_path` is the folder that relative
-    imports (``%import .name.X``) start from.  Raises GrammarError, with a line where there is one.
+    `import_paths` are searched for ``%import name.X`` before Lark's library; `base_path` is the folder from which
+    relative imports (``%import .name.X``) start.  Raises GrammarError, with a line where there is one.
     """
     if not isinstance(text, str):
-        raise GrammarError(f"a Lark grammar is a str, not {type(text).__name__}")
+        raise GrammarError(f"a Lark grammar must be a str, not {type(text).__name__}")
     file = File(folder=base_path)
     try:
-        text.encode()  # a lone surrogate has no place in a grammar
+        text.encode()  # raises UnicodeError for a lone surrogate
         file.load(parse(text), [os.fspath(p) for p in import_paths])
         if any(d.params for d in file.definitions.values()):
             file.check_templates()
@@ -77,9 +78,9 @@ def read_lark(
 
 @lru_cache(maxsize=256)
 def library_terminal(path: tuple[str, ...], name: str) -> Regular:
-    """The language of a terminal in one of Lark's own grammars, ``("common",), "INT"``.  Raises GrammarError."""
+    """Return the language of a terminal in one of Lark's own grammars, ``("common",), "INT"``.  Raises GrammarError."""
     with closing(File()) as file:
         file.import_file(path, False, {name: name}, [])
         if name not in file.definitions:
-            raise GrammarError(f"%import {'.'.join(path)}.{name}: there is no such terminal in Lark's library")
+            raise GrammarError(f"%import {'.'.join(path)}.{name}: Lark's library has no such terminal")
         return regular(TerminalPatterns(file.definitions).by_name(name))

@@ -1,12 +1,14 @@
-r"""Definitions of a Lark grammar -> IR: templates to instances, rules to expressions, literals to terminals.
+r"""Lowers the definitions of a Lark grammar to IR: instances of templates, expressions of rules, terminals of literals.
 
-Problem.  `lark.load_grammar.Grammar.compile` does this too, but for an LALR parser that builds a tree: it multiplies
-out every optional (``[a] [b] [c]`` gives eight alternatives; SQL's 60 rules become 378) and needs 42 ms for SQL.
-Only recognition matters here, so :mod:`wfsa.grammar.emit` shares equal subexpressions of all rules: linear in the text.
+Problem.  `lark.load_grammar.Grammar.compile` does this too, but for an LALR parser that builds a tree.  It multiplies
+out every optional (``[a] [b] [c]`` gives eight alternatives; SQL's 60 rules become 378) and takes 42 ms for SQL.  Only
+recognition matters here, so :mod:`wfsa.grammar.emit` shares equal subexpressions of all rules, in time linear in the
+text.
 
-Templates are instantiated once per list of arguments, as in Lark, and a template that grows its own argument without
-end is an error instead of a hang.  Aliases, rule priorities and the ``?`` and ``!`` prefixes shape trees, not the
-language.  Lark's "Rules defined twice" (colliding optionals such as ``"a"? "a"?``) is about trees as well: accepted.
+Templates are instantiated once per list of arguments, as in Lark.  A template whose own argument grows without end is
+an error, where Lark does not terminate.  Aliases, rule priorities and the ``?`` and ``!`` prefixes shape trees, not the
+language.  Lark's error "Rules defined twice" (colliding optionals such as ``"a"? "a"?``) is about trees as well, so
+such rules are accepted.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from .definitions import Definition, File, UndefinedSymbol, undefined
 from .order import Candidate, Names, in_order
 from .terminals import TerminalPatterns, check_counts, declared_only, regular, tokens_terminal
 
-MAX_INSTANCES = 10_000  # of templates
+MAX_INSTANCES = 10_000  # instances of templates
 MAX_NAME = 60  # characters of an argument in the name of an instance
 
 T = TypeVar("T")
@@ -37,10 +39,10 @@ Env = Mapping[str, "Expr | str"]  # by template parameter: an expression, or the
 
 
 class Lowering(RightSides):
-    """One grammar on its way into the IR.  The scope of a right-hand side is the `Env` of its template."""
+    """Lowers one grammar to the IR.  The scope of a right-hand side is the `Env` of its template."""
 
     def __init__(self, file: File) -> None:
-        self.file = file  # whose names are being lowered; here the outermost
+        self.file = file  # the file whose names are being lowered, first the outermost
         self.definitions = file.definitions
         self.ignored = file.ignored
         self.lines = file.lines
@@ -52,11 +54,11 @@ class Lowering(RightSides):
         self.table: dict[str, Expr] = {}
         self.origins: dict[str, str] = {}
         self.instances: dict[tuple[str, tuple[Expr | str, ...]], Ref] = {}
-        self.todo: list[tuple[str, str, Env]] = []  # a key of `table`, and the rule and the arguments that it is for
+        self.todo: list[tuple[str, str, Env]] = []  # key of `table`, rule, arguments of the template
         self.rule_name = ""
 
     def at(self, name: str, action: Callable[[], T]) -> T:
-        """Run `action`, with the name and line of what is being read in front of its errors."""
+        """Run `action`, and prefix its errors with the name and line of the definition that is being read."""
         try:
             return action()
         except UndefinedSymbol:
@@ -68,11 +70,11 @@ class Lowering(RightSides):
             raise GrammarError(f"{kind} {self.shown(name)}{f' ({line})' if line else ''}: {e}") from None
 
     def line(self, name: str) -> str:
-        """Where a name of the grammar itself is defined, for messages; of an imported one nothing."""
+        """Return the line where a name of the grammar itself is defined, for messages; "" for an imported name."""
         return f"line {self.lines[name]}" if name in self.lines else ""
 
     def shown(self, name: str) -> str:
-        """A name for messages and for the IR: anonymous terminals go by their pattern."""
+        """Return a name for messages and for the IR; an anonymous terminal is shown as its pattern."""
         if not name.startswith("__"):
             return name
         pattern = self.names.patterns.get(name) if hasattr(self, "names") else None
@@ -84,7 +86,7 @@ class Lowering(RightSides):
             kind = "a terminal, not a rule" if start in self.patterns.done else "not defined"
             raise GrammarError(f"the start rule {start!r} is {kind}; rules are: {some(rules)}")
         self.todo += [(name, name, {}) for name in rules]
-        for key, name, env in self.todo:  # grows while it is walked
+        for key, name, env in self.todo:  # grows during the loop
             check()
             self.rule_name = name
             self.origins[key] = self.line(name) or name
@@ -96,7 +98,7 @@ class Lowering(RightSides):
     # -- right-hand sides ----------------------------------------------------------------------------------------
 
     def body(self, definition: Definition, env: Env) -> Expr:
-        """The alternatives of a rule; what an %extend adds is one more group."""
+        """Return the alternatives of a rule; each %extend adds one group."""
         self.names.name_literals(definition.parts)
         parts: list[Expr] = []
         for tree, self.file in definition.parts:
@@ -110,16 +112,16 @@ class Lowering(RightSides):
     def atom(self, atom: Atom, scope: Env) -> Expr:
         match atom:
             case Name():
-                found = self.instance(atom, scope) if atom.arguments else self.named(atom, scope)
-                if isinstance(found, str):
-                    raise GrammarError(f"template {found} is used without arguments")
-                return found
+                target = self.instance(atom, scope) if atom.arguments else self.named(atom, scope)
+                if isinstance(target, str):
+                    raise GrammarError(f"template {target} is used without arguments")
+                return target
             case Special(text):
                 return tokens_terminal(text)
         return Ref(self.names.of_literal(atom))
 
     def named(self, used: Name, env: Env) -> Expr | str:
-        """What a name stands for; a template's name stays a name."""
+        """Return the expression of a name; the name of a template stays a name."""
         name = self.file.global_name(used.name)
         if name in env:
             return env[name]
@@ -129,7 +131,7 @@ class Lowering(RightSides):
         return name if definition.params else Ref(name)
 
     def instance(self, used: Name, env: Env) -> Ref:
-        """The rule for a template with arguments."""
+        """Return the rule for a template with arguments."""
         name = self.named(used, env)
         args = tuple(
             self.named(arg, env) if isinstance(arg, Name) and not arg.arguments else self.atom(arg, env)
@@ -140,15 +142,17 @@ class Lowering(RightSides):
         params = self.definitions[name].params
         if len(args) != len(params):
             raise GrammarError(f"template {name} takes {len(params)} arguments, not {len(args)}")
-        got = self.instances.get((name, args))
-        if got is None:
+        instance = self.instances.get((name, args))
+        if instance is None:
             number = len(self.instances)
             if number >= MAX_INSTANCES:
-                raise GrammarError(f"template {name} makes more than {MAX_INSTANCES:,} instances: does it end?")
+                raise GrammarError(
+                    f"template {name} makes more than {MAX_INSTANCES:,} instances: make its arguments stop growing"
+                )
             shown = ",".join(self.argument_name(arg) for arg in args)
-            got = self.instances[name, args] = Ref(f"{name}{{{shown if len(shown) < MAX_NAME else ''}}}{number}")
-            self.todo.append((got.name, name, dict(zip(params, args, strict=True))))
-        return got
+            instance = self.instances[name, args] = Ref(f"{name}{{{shown if len(shown) < MAX_NAME else ''}}}{number}")
+            self.todo.append((instance.name, name, dict(zip(params, args, strict=True))))
+        return instance
 
     def argument_name(self, arg: Expr | str) -> str:
         return arg if isinstance(arg, str) else self.shown(arg.name) if isinstance(arg, Ref) else "token"
@@ -183,8 +187,8 @@ class Lowering(RightSides):
         language = regular(pattern)
         if not pattern.is_str and sees_outside(pattern.value, pattern.flags):
             warnings.warn(
-                f"terminal {name}: a look-around at its edge sees the terminal's own text only, not what stands "
-                "beside it; so the grammar may take more than Lark's lexer does",
+                f"terminal {name}: a look-around at its edge sees only the terminal's own text, not the text next "
+                "to it; so the grammar may accept more than Lark's lexer does",
                 GrammarWarning,
                 stacklevel=2,
             )

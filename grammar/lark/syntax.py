@@ -1,9 +1,9 @@
-"""The text of a Lark grammar -> its statements.
+"""Parses the text of a Lark grammar into statements.
 
-Invariant: this module accepts what Lark accepts and reads it alike.  `tests/grammar/test_lark_syntax.py` compares both
-on every grammar at hand and on mutations of them.
+Invariant: this module accepts what Lark accepts, and reads it in the same way.  `tests/grammar/test_lark_syntax.py`
+compares both on all available grammars and on mutations of them.
 
-One extension, which cannot collide because ``<`` begins no lexeme of Lark's: token-level terminals.
+The one extension is token-level terminals.  They cannot collide, because no lexeme of Lark begins with ``<``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..notation.reader import Reader
 
 
 class Defined(NamedTuple):
-    """A rule or a terminal; `how` is "", "%override", "%extend" or "%declare" (then there is no body)."""
+    """A rule or a terminal; `how` is "", "%override", "%extend" or "%declare" (which has no body)."""
 
     how: str
     name: str
@@ -36,7 +36,7 @@ class Statements(NamedTuple):
 
 
 def parse(text: str, place: str = "") -> Statements:
-    """Read a grammar.  Raises GrammarError with the line and column, and with `place` in front."""
+    """Read a grammar.  Raises GrammarError with line and column, and with `place` as a prefix."""
     reader = _LarkReader(text)
     try:
         reader.statements()
@@ -89,7 +89,7 @@ class _LarkReader(Reader):
         priority = int(self.take("NUMBER")) if self.accept(".") else 0
         self.out.definitions.append(Defined(how, name, is_terminal, line, self.body(), params, priority))
         if "?" in modifiers and name[0] == "_":
-            raise GrammarError(f"the rule {name} (line {line}) is inlined by its name, so '?' has no place: drop it")
+            raise GrammarError(f"the rule {name} (line {line}) is inlined by its name, so '?' has no effect: remove it")
 
     # -- atoms ---------------------------------------------------------------------------------------------------
 
@@ -106,10 +106,10 @@ class _LarkReader(Reader):
             self.at = at + 1
             if kind == "STRING" and self.accept(".."):
                 return CharRange(written, self.take("STRING"), Place(self.lines, self.offsets[at]))
-            got = self.literals.get(written)
-            if got is None:
-                got = self.literals[written] = Literal(written)
-            return got
+            literal = self.literals.get(written)
+            if literal is None:
+                literal = self.literals[written] = Literal(written)
+            return literal
         if kind == "SPECIAL":
             self.at = at + 1
             return Special(written, Place(self.lines, self.offsets[at]))
@@ -119,4 +119,4 @@ class _LarkReader(Reader):
         return int(self.take("NUMBER"))
 
     def check_counts(self, low: int, high: int | None, start: int) -> None:
-        """Nothing: the bodies of unused templates may have any counts, and rules say which one they are."""
+        """Check nothing: the bodies of unused templates may have any counts, and the lowering checks the others."""

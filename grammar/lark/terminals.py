@@ -1,10 +1,10 @@
 r"""The terminals that a Lark grammar defines, as patterns and as languages.
 
-Lark composes each terminal into one Python regular expression (`TerminalTreeToPattern` in lark/load_grammar.py), and
-so do we, because the composition is textual and its quirk is part of the language: ``/a|b/ "c"`` is the regular
-expression ``a|bc``.  Lark also sorts alternatives by width, which only matters to a leftmost-first matcher, hence
-only to a terminal with a lazy quantifier (:mod:`wfsa.grammar.regex.first_match`); elsewhere the languages are equal, so
-we do not, and save the analysis of a regular expression per alternative.
+Lark composes each terminal into one Python regular expression (`TerminalTreeToPattern` in lark/load_grammar.py).  So
+does this module, because the composition is textual and its quirk is part of the language: ``/a|b/ "c"`` is the regular
+expression ``a|bc``.  Lark also sorts alternatives by width.  That only matters to a leftmost-first matcher, that is, to
+a terminal with a lazy quantifier (:mod:`wfsa.grammar.regex.first_match`).  Elsewhere the languages are equal, so
+alternatives are not sorted here, which saves the analysis of a regular expression per alternative.
 
 Only terminals that the grammar uses become a `Regular` (`regular`, cached: keywords recur from grammar to grammar).
 """
@@ -38,14 +38,14 @@ _sre: Any = import_module("re._parser" if sys.version_info >= (3, 11) else "sre_
 
 
 class Pattern(NamedTuple):
-    """What Lark calls PatternStr and PatternRE."""
+    """PatternStr and PatternRE of Lark."""
 
     is_str: bool
     value: str
     flags: str = ""  # sorted
 
     def regex(self) -> str:
-        """A regular expression that can be put into another."""
+        """Return a regular expression that can be embedded in another."""
         out = re.escape(self.value) if self.is_str else self.value
         for flag in self.flags:
             out = f"(?{flag}:{out})"
@@ -54,7 +54,7 @@ class Pattern(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def literal_pattern(text: str) -> Pattern:
-    """The pattern of a literal as it stands in the grammar, quotes and flags included."""
+    """Return the pattern of a literal as it is written in the grammar, including quotes and flags."""
     end = max(text.rfind('"'), text.rfind("/"))
     body, flags = text[1:end], "".join(sorted(set(text[end + 1 :])))
     is_str = text[0] == '"'
@@ -68,10 +68,10 @@ def literal_pattern(text: str) -> Pattern:
 
 
 def unescape(body: str) -> str:
-    r"""The characters between the quotes of a literal, as Lark reads escapes.
+    r"""Return the characters between the quotes of a literal, as Lark reads escapes.
 
-    ``\n \f \t \r \x \u \U`` are characters, a quote loses its backslash, and everything else keeps it, since it may be
-    one of a regular expression.
+    ``\n \f \t \r \x \u \U`` are characters and a quote loses its backslash.  Every other escape keeps its backslash,
+    since it may belong to a regular expression.
     """
 
     def spelled(m: re.Match[str]) -> str:
@@ -82,13 +82,13 @@ def unescape(body: str) -> str:
     source = _ESCAPE.sub(spelled, body).replace('\\"', '"').replace("'", "\\'")
     try:
         return str(literal_eval(f"u'''{source}'''"))
-    except Exception:  # what Python's parser raises
+    except Exception:  # whatever Python's parser raises
         raise GrammarError(f"bad escape in the literal {body!r}") from None
 
 
 @lru_cache(maxsize=1024)
 def range_pattern(first: str, last: str) -> Pattern:
-    """``"a".."z"``, the literals as they stand in the grammar."""
+    """Return the pattern of ``"a".."z"``, with the literals as they are written in the grammar."""
     if not (first.endswith('"') and last.endswith('"')):
         raise GrammarError(f"a range takes no flags: {first}..{last}")
     ends = [unescape(text[1:-1]) for text in (first, last)]
@@ -103,7 +103,7 @@ def range_pattern(first: str, last: str) -> Pattern:
 
 
 def by_width(parts: list[Pattern]) -> list[Pattern]:
-    """Alternatives in Lark's order."""
+    """Return the alternatives in Lark's order."""
 
     def key(p: Pattern) -> tuple[int, int, int]:
         low, high = (len(p.value),) * 2 if p.is_str else _widths(p)
@@ -113,7 +113,7 @@ def by_width(parts: list[Pattern]) -> list[Pattern]:
 
 
 def joined(parts: list[Pattern], choice: bool) -> Pattern:
-    """One pattern for a sequence, or for a choice, of patterns."""
+    """Return one pattern for a sequence, or for a choice, of patterns."""
     if len(parts) == 1:
         return parts[0]
     if not parts:
@@ -126,7 +126,7 @@ def joined(parts: list[Pattern], choice: bool) -> Pattern:
 
 
 def repeated(inner: Pattern, item: Item) -> Pattern:
-    """``inner`` as often as the item says."""
+    """Return ``inner``, repeated as the item says."""
     check_counts(item)
     return checked(Pattern(False, f"(?:{inner.regex()}){item.written}", inner.flags))
 
@@ -145,9 +145,9 @@ def checked(pattern: Pattern) -> Pattern:
 
 @lru_cache(maxsize=4096)
 def regular(pattern: Pattern) -> Regular:
-    """The language of a terminal's pattern, in UTF-8.
+    """Return the language of a terminal's pattern, in UTF-8.
 
-    Raises GrammarError where it is not regular, not supported, or has the empty word (Lark: "zero-width terminal").
+    Raises GrammarError if it is not regular, not supported, or contains the empty word (Lark: "zero-width terminal").
     """
     language = _regular(pattern)
     if nullable(language):
@@ -168,23 +168,23 @@ def _regular(pattern: Pattern) -> Regular:
 
 
 def may_be_lazy(pattern: Pattern) -> bool:
-    """Whether there can be a lazy quantifier in it."""
+    """Whether the pattern may contain a lazy quantifier."""
     return not pattern.is_str and _LAZY.search(pattern.value) is not None
 
 
 def _widths(pattern: Pattern) -> tuple[int, int]:
-    """Characters of the shortest and the longest text, as sre counts them."""
+    """Return the characters of the shortest and the longest text, as sre counts them."""
     try:
         low, high = _sre.parse(pattern.regex()).getwidth()
     except Exception as err:  # the pattern is broken, or too new for sre
-        regular(pattern)  # says better what is wrong
+        regular(pattern)  # its message is better
         raise GrammarError(f"a pattern that Python's re cannot read: {err}") from None
     return int(low), int(high)
 
 
 @lru_cache(maxsize=4096)
 def width(pattern: Pattern) -> int:
-    """Characters of the longest text, as Lark counts them: for sre a lazy quantifier is like a greedy one."""
+    """Return the characters of the longest text, as Lark counts them: sre treats lazy quantifiers like greedy ones."""
     if pattern.is_str:
         return len(pattern.value)
     if may_be_lazy(pattern):
@@ -195,39 +195,39 @@ def width(pattern: Pattern) -> int:
 
 
 class TerminalPatterns:
-    """The patterns of the defined terminals, references resolved.  `definitions` are by global names."""
+    """The patterns of the defined terminals, with references resolved.  `definitions` are by global names."""
 
     def __init__(self, definitions: Mapping[str, Definition]) -> None:
         self.definitions = definitions
         self.done: dict[str, Pattern] = {}
         self.open: list[str] = []
-        self.sorted: TerminalPatterns | None = None  # the same, in Lark's order; for what has a lazy quantifier
+        self.sorted: TerminalPatterns | None = None  # a copy in Lark's order, for patterns with a lazy quantifier
         self.sorts = False
 
     def by_name(self, name: str) -> Pattern:
-        got = self.done.get(name)
-        if got is not None:
-            return got
+        pattern = self.done.get(name)
+        if pattern is not None:
+            return pattern
         definition = self.definitions[name]
         if not definition.parts:
             raise declared_only("terminal", name)
         if name in self.open:
             raise GrammarError(f"recursion in terminal {name}: only rules may be recursive")
         self.open.append(name)
-        got = self.body(definition)
-        if may_be_lazy(got) and not self.sorts:
+        pattern = self.body(definition)
+        if may_be_lazy(pattern) and not self.sorts:
             if self.sorted is None:
                 self.sorted = TerminalPatterns(self.definitions)
                 self.sorted.sorts = True
-            got = self.sorted.by_name(name)
-        self.done[name] = got
+            pattern = self.sorted.by_name(name)
+        self.done[name] = pattern
         self.open.pop()
-        if not got.value:
+        if not pattern.value:
             raise GrammarError(f"terminal {name} is empty: leave the alternative empty instead")
-        return got
+        return pattern
 
     def body(self, definition: Definition) -> Pattern:
-        """The pattern of a definition; what an %extend adds is one alternative."""
+        """Return the pattern of a definition; each %extend adds one alternative."""
         *added, (tree, file) = definition.parts
         return self.choice([*(self.alternatives(*part) for part in added), *self.options(tree, file)])
 
@@ -263,7 +263,7 @@ class TerminalPatterns:
         raise GrammarError(f"{atom.text} names a token, so it cannot be part of a terminal: use it in a rule")
 
     def referred(self, used: Name, file: File) -> Pattern:
-        """The terminal that a name in a file stands for."""
+        """Return the pattern of the terminal to which a name in a file refers."""
         if used.arguments:
             raise GrammarError("template usage is not allowed in terminals")
         name = file.global_name(used.name)
@@ -283,8 +283,8 @@ def declared_only(kind: str, name: str) -> GrammarError:
 
 
 def tokens_terminal(text: str) -> Tokens:
-    """``<[12,40-42]>`` names token ids, ``<|tool|>`` (or any ``<name>``) a special token."""
+    """Return the tokens of ``<[12,40-42]>`` (ids), or of ``<|tool|>`` or any ``<name>`` (a special token)."""
     tokens = tokens_of(text)
     if tokens.others:
-        raise GrammarError(f"token ids {text}: no complement in Lark's own dialect; pass dialect='llguidance'")
+        raise GrammarError(f"token ids {text}: Lark's own dialect has no complement; pass dialect='llguidance'")
     return tokens

@@ -1,1 +1,1 @@
-"""One reader for EBNF grammar files, and a table for each notation."""
+"""One reader for grammar files of EBNF, and a table for each notation."""

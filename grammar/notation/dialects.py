@@ -1,17 +1,17 @@
-r"""What the notations write differently: a table for each dialect of EBNF.
+r"""The differences between the notations: a table for each dialect of EBNF.
 
 Each table begins with the lexemes, as rows (kind, regular expression); the first row that matches wins.  Kinds that all
 dialects share:
 
     STRING REGEXP CLASS     a text, a regular expression, a character class, as written
-    RULE TERMINAL           names; a dialect that does not tell them apart has RULE only
+    RULE TERMINAL           names; a dialect that does not distinguish them has RULE only
     SPECIAL                 a token-level terminal such as <|tool|> or <[12,40-42]>
     NUMBER                  a count or a priority
     NL                      line ends, where they end a definition
     P                       punctuation, operators and keywords: their kind is their own text
     OR                      the bar between alternatives
     SKIP SKIP2              blanks and comments
-    BAD                     everything else, a character each
+    BAD                     any other character
 
 The kinds of `P` say which constructs a dialect has: without ``->`` there are no aliases, without ``&`` no conjunctions.
 """
@@ -31,7 +31,7 @@ def _compiled(rows: Rows) -> re.Pattern[str]:
 
 @dataclass(frozen=True)
 class Dialect:
-    """How one notation is written."""
+    """The syntax of one notation."""
 
     name: str
     lexemes: re.Pattern[str]
@@ -39,16 +39,16 @@ class Dialect:
     repeats: frozenset[str]  # the kinds that begin a repetition
     place: str = "line {} column {}"  # how messages write a place
     line_ends: bool = True  # a line end ends a definition
-    bars_begin_lines: bool = False  # a line that begins with "|" goes on; Lark's lexemes say so by themselves
+    bars_begin_lines: bool = False  # a line that begins with "|" continues; Lark's lexemes contain that
     stacks: bool = False  # "a+?" repeats a repetition
-    strict: bool = False  # what is no lexeme is an error even where nobody reads on
-    max_depth: int | None = 60  # of groups inside each other; None: as deep as Python's stack
-    json_keywords: frozenset[str] = frozenset()  # a JSON value follows
+    strict: bool = False  # text that is not a lexeme is an error even if it is never parsed
+    max_depth: int | None = 60  # nesting of groups; None: as deep as Python's stack
+    json_keywords: frozenset[str] = frozenset()  # keywords that a JSON value follows
 
 
-# Lark takes the first terminal that matches, in an order of its own (lark.load_grammar.TERMINALS as lark.lexer sorts
-# them); these are in that order, disjoint ones merged.  A comment takes the white space before it, line ends too, which
-# is how a comment between two alternatives works.
+# Lark takes the first terminal that matches, in its own order (lark.load_grammar.TERMINALS as lark.lexer sorts them).
+# These are in that order, with disjoint ones merged.  A comment includes the white space before it, also line ends;
+# that is why a comment between two alternatives works.
 LARK: Final = Dialect(
     name="Lark",
     lexemes=_compiled((
@@ -70,8 +70,8 @@ LARK: Final = Dialect(
     max_depth=None,
 )  # fmt: skip
 
-# Lark's, but a name may contain "-", a string is a JSON string that also knows \xHH, a regular expression may go over
-# several lines, and a JSON value follows some keywords.
+# Lark's lexemes, with these differences: a name may contain "-", a string is a JSON string with \xHH as a further
+# escape, a regular expression may span several lines, and a JSON value follows some keywords.
 GUIDANCE: Final = Dialect(
     name="llguidance",
     lexemes=_compiled((

@@ -4,19 +4,20 @@ r"""GBNF, llama.cpp's grammar notation, with the conveniences of its EBNF cousin
     name ::= [a-z] | <think> | <[1000]>
 
 Names are letters, digits, ``-`` and ``_``.  Text and classes are code points (``"\xE9"`` is é, not a byte), encoded as
-UTF-8; escapes are ``\n \t \r \\ \" \[ \] \xHH \uHHHH \UHHHHHHHH``.  ``[^...]`` and ``.`` match line ends too.
-A quantifier after a quoted text repeats all of it.
-``<name>`` is the token spelled so, ``<[id]>`` the token with that id.
+UTF-8; escapes are ``\n \t \r \\ \" \[ \] \xHH \uHHHH \UHHHHHHHH``.  ``[^...]`` and ``.`` also match line ends.  A
+quantifier after a quoted text repeats the whole text.  ``<name>`` is the token with this spelling, ``<[id]>`` the token
+with this id.
 
-Where llama.cpp is strict about line ends this reader is not: a rule ends where the next ``name ::=`` begins, so
-alternatives may start a line with ``|``.  More extensions, none of which changes the meaning of a llama.cpp grammar:
-``/* comments */``, a ``;`` after a rule, ``'single quotes'``, ``{,n}``,
-further escapes (``\0 \a \b \f \v \e \' \/ \- \^ \u{H..}``) and left recursion.
+llama.cpp is strict about line ends, and this reader is not: a rule ends where the next ``name ::=`` begins, so
+alternatives may start a line with ``|``.  There are further extensions, none of which changes the meaning of a
+llama.cpp grammar: ``/* comments */``, a ``;`` after a rule, ``'single quotes'``, ``{,n}``, further escapes (``\0 \a \b
+\f \v \e \' \/ \- \^ \u{H..}``) and left recursion.
+
 Refused, with line and column: undefined and duplicate rules, empty classes, unknown escapes, negated tokens
 (``!<...>``: the set depends on the vocabulary), macros and rule attributes of other dialects.
 
-Method: the shared reader, then :mod:`wfsa.grammar.expressions`; :mod:`wfsa.grammar.fold` chooses the terminals.
-Cost: about a microsecond a character.
+Method: the shared reader, then :mod:`wfsa.grammar.expressions`; :mod:`wfsa.grammar.fold` chooses the terminals.  Cost:
+about a microsecond per character.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _ESCAPES: Final = {
 }
 _HEX_LENGTH: Final = {"x": 2, "u": 4, "U": 8}
 _MACROS: Final = frozenset(("Regex", "TagDispatch", "Token", "ExcludeToken", "TokenTagDispatch", "AnyTokens", "Lazy"))
-_UNCLOSED: Final = {  # what a character begins that has no end
+_UNCLOSED: Final = {  # beginnings of lexemes that have no end
     '"': ("a text without its closing quote", ""),
     "'": ("a text without its closing quote", ""),
     "[": ("a character class without its ']'", 'write "[" for the character'),
@@ -55,15 +56,15 @@ _UNCLOSED: Final = {  # what a character begins that has no end
 
 @Boundary(GrammarError)
 def read_gbnf(text: str, root: str = "root") -> Grammar:
-    """The grammar of a GBNF text, starting from the rule `root`."""
+    """Return the grammar of a GBNF text, starting from the rule `root`."""
     if not isinstance(text, str):
-        raise GrammarError(f"a GBNF grammar is a str, not {type(text).__name__}")
+        raise GrammarError(f"a GBNF grammar must be a str, not {type(text).__name__}")
     reader = _GbnfReader(text)
     reader.statements()
     rules = reader.rules
     if root not in rules:
-        known = ", ".join(list(rules)[:8]) or "none"
-        raise GrammarError(f"the grammar has no rule {root!r} to start from; it defines {known}")
+        names = ", ".join(list(rules)[:8]) or "none"
+        raise GrammarError(f"the grammar has no rule {root!r} to start from; it defines {names}")
     for name, at in reader.used.items():
         if name not in rules:
             reader.fail(f"the rule {name!r} is used but not defined", f"add '{name} ::= ...'", at)
@@ -80,12 +81,12 @@ class _GbnfReader(Reader):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.rules: dict[str, Expr] = {}
-        self.used: dict[str, int] = {}  # name -> where it is first used
+        self.used: dict[str, int] = {}  # name -> offset of its first use
         self.origins: dict[str, str] = {}
         try:
             text.encode()
         except UnicodeEncodeError as err:
-            self.fail("a lone surrogate, which no UTF-8 text has,", "write the character itself", err.start)
+            self.fail("a lone surrogate, which UTF-8 cannot encode,", "write the character itself", err.start)
 
     def statement(self, kind: str) -> None:
         start = self.offsets[self.at]
@@ -149,7 +150,7 @@ class _GbnfReader(Reader):
         self.fail(f"unexpected {self.text[start]!r}", f'write "{self.text[start]}" for the character')
 
     def fail_unclosed(self, beginning: str) -> None:
-        """Raise GrammarError if the lexeme at hand begins so."""
+        """Raise GrammarError if the current lexeme starts with `beginning`."""
         if self.text.startswith(beginning, self.offsets[self.at]):
             self.fail(*_UNCLOSED[beginning])
 
@@ -173,16 +174,16 @@ class _GbnfReader(Reader):
             where = at
             code, at = self.character(at)
             if 0xD800 <= code <= 0xDFFF:
-                self.fail("a surrogate, which no UTF-8 text has,", "write \\UHHHHHHHH for the character", where)
+                self.fail("a surrogate, which UTF-8 cannot encode,", "write \\UHHHHHHHH for the character", where)
             out.append(chr(code))
         return literal("".join(out))
 
     def char_class(self, start: int, end: int) -> Regular:
-        """The class whose brackets are at `start` and `end`."""
+        """Return the class whose brackets are at `start` and `end`."""
         text, at = self.text, start + 1
         is_negative = text.startswith("^", at)
         at += is_negative
-        found: list[tuple[int, int]] = []
+        ranges: list[tuple[int, int]] = []
         while at < end:
             where = at
             low, at = self.character(at)
@@ -191,16 +192,16 @@ class _GbnfReader(Reader):
                 high, at = self.character(at + 1)
                 if high < low:
                     self.fail(f"a range {text[where:at]!r} with its ends out of order", "", where)
-            found.append((low, high))
-        if not found:
+            ranges.append((low, high))
+        if not ranges:
             self.fail("an empty character class", "write . for any character" if is_negative else "", start)
-        tree = chars(negate_ranges(found) if is_negative else found)
+        tree = chars(negate_ranges(ranges) if is_negative else ranges)
         if tree == NOTHING and not is_negative:
-            self.fail("a class of surrogates only, which no UTF-8 text has,", "write \\UHHHHHHHH", start)
+            self.fail("a class of surrogates only, which UTF-8 cannot encode,", "write \\UHHHHHHHH", start)
         return tree
 
     def character(self, at: int) -> tuple[int, int]:
-        """The code point that is written at an offset, and the offset of what follows."""
+        """Return the code point that is written at an offset, and the offset after it."""
         text = self.text
         if text[at] != "\\":
             return ord(text[at]), at + 1

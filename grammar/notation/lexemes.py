@@ -1,4 +1,4 @@
-"""The lexemes of a grammar file, cut by the table of its dialect, and the places in the file."""
+"""Splits a grammar file into lexemes, by the table of its dialect, and finds lines and columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .dialects import Dialect
 
 
 class Lines:
-    """Where the lines of a text begin, and how the dialect writes a place."""
+    """The offsets of the lines of a text, and the dialect's form of a place."""
 
     __slots__ = ("_form", "_starts")
 
@@ -24,17 +24,17 @@ class Lines:
         self._form = form
 
     def line_and_column(self, offset: int) -> tuple[int, int]:
-        """Both from 1."""
+        """Return line and column, both from 1."""
         line = bisect_right(self._starts, offset)
         return line, offset - self._starts[line - 1] + 1
 
     def shown(self, offset: int) -> str:
-        """The place for messages, such as "line 3 column 7"."""
+        """Return the place for messages, such as "line 3 column 7"."""
         return self._form.format(*self.line_and_column(offset))
 
 
 class Place(NamedTuple):
-    """An offset in a text; the line and the column are computed when a message needs them."""
+    """An offset in a text; line and column are computed when a message needs them."""
 
     lines: Lines
     offset: int
@@ -48,26 +48,26 @@ class Place(NamedTuple):
 
 
 class Lexemes(NamedTuple):
-    """Parallel lists, ended by an END.  The kind of punctuation, and of a keyword, is its own text."""
+    """Parallel lists, ended by an END.  The kind of punctuation and keywords is their own text."""
 
     kinds: list[str]
     texts: list[str]
     offsets: list[int]
-    values: dict[int, Any]  # by number: the JSON value that follows a keyword
+    values: dict[int, Any]  # number of a keyword -> the JSON value after it
     lines: Lines
 
 
 def line_at(text: str, offset: int) -> str:
-    """The line at an offset, for messages."""
+    """Return the line at an offset, for messages."""
     return text[text.rfind("\n", 0, offset) + 1 :].partition("\n")[0].strip()[:100] or "end of the grammar"
 
 
 @lru_cache(maxsize=1)
 def cut(text: str, dialect: Dialect) -> Lexemes:
-    """Return the lexemes of `text`, which the caller must not change; kept for who asks next for the same.
+    """Return the lexemes of `text`, which the caller must not change; cached for the next call with the same text.
 
-    What is no lexeme becomes a BAD one.  Raises GrammarError where a keyword needs a JSON value and there is none; and
-    for what is no lexeme, where the dialect is strict.
+    Text that is not a lexeme becomes BAD lexemes.  Raises GrammarError where a keyword lacks its JSON value and, in a
+    strict dialect, for text that is not a lexeme.
     """
     out = Lexemes([], [], [], {}, Lines(text, dialect.place))
     whole = text + "\n" if dialect.line_ends else text
@@ -81,7 +81,7 @@ def cut(text: str, dialect: Dialect) -> Lexemes:
 
 
 def _cut_to_value(text: str, at: int, dialect: Dialect, out: Lexemes) -> int:
-    """Cut up to the first JSON value, which is read as such, and return where it ends; else to the end of `text`."""
+    """Split the text up to the end of the next JSON value, which is decoded, or to the end; return the offset there."""
     kinds, texts, offsets, values, lines = out
     keywords = dialect.json_keywords
     for m in dialect.lexemes.finditer(text, at):
@@ -90,23 +90,23 @@ def _cut_to_value(text: str, at: int, dialect: Dialect, out: Lexemes) -> int:
             continue
         if not len(kinds) & 0xFF:
             check()
-        got = m.group()
-        texts.append(got)
+        lexeme = m.group()
+        texts.append(lexeme)
         offsets.append(m.start())
         if kind != "P":
             kinds.append(kind)
             if kind == "BAD" and dialect.strict:
-                raise GrammarError(f"unexpected {got!r} at {lines.shown(m.start())}: {line_at(text, m.start())}")
+                raise GrammarError(f"unexpected {lexeme!r} at {lines.shown(m.start())}: {line_at(text, m.start())}")
         else:
-            kinds.append(got)
-            if got in keywords:
-                values[len(kinds) - 1], end = _json_value(text[:-1], got, m.end(), lines)
+            kinds.append(lexeme)
+            if lexeme in keywords:
+                values[len(kinds) - 1], end = _json_value(text[:-1], lexeme, m.end(), lines)
                 return end
     return len(text)
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a number of JSON")
 
 
 _DECODER: Final = json.JSONDecoder(parse_constant=_no_constant)
@@ -121,5 +121,5 @@ def _json_value(text: str, keyword: str, at: int, lines: Lines) -> tuple[Any, in
     except ValueError as e:
         what = e.msg if isinstance(e, json.JSONDecodeError) else str(e)
         where = e.pos if isinstance(e, json.JSONDecodeError) else at
-        raise GrammarError(f"no JSON behind {keyword}: {what} at {lines.shown(where)}") from None
+        raise GrammarError(f"no JSON value after {keyword}: {what} at {lines.shown(where)}") from None
     return value, end

@@ -1,8 +1,8 @@
-"""The syntax tree that the reader builds, whatever the dialect.
+"""The syntax tree that the reader builds, for every dialect.
 
 Alternatives    of Option, of conjuncts (more than one only in terminals of llguidance's dialect), of Item
-Item            an atom and how often; `written` is the repetition as a regular expression writes it
-atoms           Alternatives, Maybe, Name, and what a dialect reads itself: Literal, CharRange, Special, ...
+Item            an atom with its repetition; `written` is the repetition in the syntax of regular expressions
+atoms           Alternatives, Maybe, Name, and those that a dialect reads itself: Literal, CharRange, Special, ...
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ Atom = Any
 
 
 class Name(NamedTuple):
-    """A rule or a terminal where it is used."""
+    """A use of a rule or a terminal."""
 
     name: str
     place: Place
-    arguments: tuple[Atom, ...] = ()  # of a template
-    step: Any = None  # of a parameter
+    arguments: tuple[Atom, ...] = ()  # arguments of a template
+    step: Any = None  # step of a parameter
 
     @property
     def is_terminal(self) -> bool:
@@ -29,13 +29,13 @@ class Name(NamedTuple):
 
 
 class Literal(NamedTuple):
-    """A text or a regular expression, quotes and flags included."""
+    """A text or a regular expression, including quotes and flags."""
 
     written: str
 
 
 class CharRange(NamedTuple):
-    """``"a".."z"``; the ends are as the dialect reads them."""
+    """``"a".."z"``, with the ends as the dialect reads them."""
 
     first: str
     last: str
@@ -74,7 +74,7 @@ class Maybe(NamedTuple):
 
 
 def walk(tree: Alternatives | None) -> Iterator[Any]:
-    """The options and atoms of a right-hand side, those in arguments of templates included."""
+    """Yield the options and atoms of a right-hand side, including those in arguments of templates."""
     todo: list[Any] = [tree]
     while todo:
         node = todo.pop()

@@ -1,14 +1,14 @@
-"""The reader of grammar files: recursive descent over lexemes, for every dialect.
+"""The reader of grammar files for every dialect: recursive descent over lexemes.
 
     class Mine(Reader):
         dialect = ...                       the table (`dialects.py`)
-        def statement(self, kind): ...      what is between two definitions
-        def value(self, kind): ...          an atom that is neither a group nor a name, or None where none begins
+        def statement(self, kind): ...      reads one statement
+        def value(self, kind): ...          reads an atom that is not a group; None if none begins here
 
-A construct is read wherever the dialect has its lexemes, so nothing here asks for a dialect by its name.  The syntax
-is LL(1) but for two lexemes: ``~`` begins a count or a complement, and a name of GBNF may begin the next rule.
+A construct is read wherever the dialect has its lexemes, so nothing here names a dialect.  The syntax is LL(1) except
+for two lexemes: ``~`` begins a count or a complement, and a name of GBNF may begin the next rule.
 
-Errors have the place, from 1, in the form that the dialect writes.  Cost: linear, some 2 µs a lexeme.
+Errors have the place, from 1, in the form of the dialect.  Cost: linear, some 2 µs per lexeme.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .lexemes import Place, cut, line_at
 from .nodes import Alternatives, Atom, Import, Item, Maybe, Option
 
 _OPERATORS: Final = {"?": (0, 1), "*": (0, None), "+": (1, None)}
-_NEARLY_ALWAYS: Final = frozenset(("OR", "NL", ")"))  # what follows an alternative, in every dialect
+_NEARLY_ALWAYS: Final = frozenset(("OR", "NL", ")"))  # kinds after an alternative, in every dialect
 _SHOWN: Final = {"RULE": "a name in small letters", "NUMBER": "a number", "STRING": "a string"}
 _HOW_OFTEN: Final = "write {m}, {m,} or {m,n}"
 
@@ -32,10 +32,10 @@ T = TypeVar("T")
 
 
 class Reader:
-    """Reads one text; `at` is the number of the lexeme at hand."""
+    """Reads one text; `at` is the number of the current lexeme."""
 
     dialect: ClassVar[Dialect]
-    ends: ClassVar[frozenset[str] | None] = None  # what may follow a sequence; None: whoever reads on will say
+    ends: ClassVar[frozenset[str] | None] = None  # kinds that may follow a sequence; None: the caller checks that
 
     def __init__(self, text: str) -> None:
         """Raises GrammarError where `cut` does."""
@@ -55,33 +55,33 @@ class Reader:
         return Place(self.lines, self.offsets[self.at])
 
     def fail(self, what: str, remedy: str = "", offset: int | None = None) -> NoReturn:
-        """Raise GrammarError with a place: that of the lexeme at hand, or of an offset."""
+        """Raise GrammarError with a place: that of the current lexeme, or of `offset`."""
         where = self.lines.shown(self.offsets[self.at] if offset is None else offset)
         raise GrammarError(f"{what} at {where}" + (f"; {remedy}" if remedy else ""))
 
     def accept(self, kind: str) -> bool:
-        """Whether the lexeme at hand is of this kind; then it is taken."""
+        """Take the current lexeme if it is of this kind; return whether it was."""
         if self.kinds[self.at] == kind:
             self.at += 1
             return True
         return False
 
     def take(self, kind: str, what: str = "") -> str:
-        """Take the lexeme at hand, which must be of this kind (for messages: must be `what`), and return its text."""
+        """Take the current lexeme, which must be of this kind, and return its text; messages call the kind `what`."""
         if self.kinds[self.at] != kind:
             self.unexpected(what or _SHOWN.get(kind) or repr(kind))
         self.at += 1
         return self.texts[self.at - 1]
 
     def found(self) -> str:
-        """The lexeme at hand for messages."""
+        """Return the current lexeme for messages."""
         return "the end of the line" if self.kind == "NL" else repr(self.texts[self.at])
 
     def name(self) -> str:
         return self.take("TERMINAL" if self.kinds[self.at] == "TERMINAL" else "RULE", "a name")
 
     def separated(self, left: str, item: Callable[[], T], right: str) -> list[T]:
-        """Read items between brackets, with commas between two."""
+        """Read items in brackets, separated by commas."""
         self.take(left)
         out = [item()]
         while self.accept(","):
@@ -92,7 +92,7 @@ class Reader:
     # -- statements ----------------------------------------------------------------------------------------------
 
     def statements(self, end: str = "END") -> None:
-        """Read up to a lexeme of the kind `end`, which is left."""
+        """Read statements up to a lexeme of the kind `end`, which is not taken."""
         while self.kinds[self.at] != end:
             check()
             if self.kinds[self.at] == "NL":
@@ -107,12 +107,12 @@ class Reader:
         raise NotImplementedError
 
     def body(self) -> Alternatives:
-        """Read what follows the head of a definition."""
+        """Read the rest of a definition after its name."""
         self.take(self.dialect.defines)
         return self.alternatives()
 
     def import_(self) -> Import:
-        """``%import file.name``, ``... -> alias``, ``%import file (name, name)``; a dot in front: a near file."""
+        """Read ``%import file.name``, ``... -> alias`` or ``%import file (name, name)``; a dot first: relative."""
         place = self.place
         self.at += 1
         is_relative = self.accept(".")
@@ -143,7 +143,7 @@ class Reader:
         return Alternatives(tuple(options), place)
 
     def bar(self) -> bool:
-        """Whether another alternative follows; the bar is taken."""
+        """Take the bar before another alternative; return whether there was one."""
         at = self.at
         if self.dialect.bars_begin_lines:
             while self.kinds[at] == "NL":
@@ -166,7 +166,7 @@ class Reader:
         return Option(tuple(conjuncts), has_alias, self.condition() if self.accept("%if") else None)
 
     def condition(self) -> object:
-        """Read what follows ``%if``."""
+        """Read the condition after ``%if``."""
         raise NotImplementedError
 
     def sequence(self) -> tuple[Item, ...]:
@@ -191,12 +191,12 @@ class Reader:
         return tuple(out)
 
     def unexpected(self, expected: str = "a symbol") -> NoReturn:
-        """Raise GrammarError for the lexeme at hand, where something else belongs."""
+        """Raise GrammarError for the current lexeme, which is not allowed here."""
         what = f"unexpected {self.found()}" if self.kind == "BAD" else f"expected {expected}, found {self.found()}"
         raise GrammarError(f"{what} at {self.place}: {line_at(self.text, self.place.offset)}")
 
     def group(self, kind: str) -> Atom:
-        """``(...)`` or ``[...]``."""
+        """Read ``(...)`` or ``[...]``."""
         start, most = self.offsets[self.at], self.dialect.max_depth
         if most is not None and self.depth > most:
             what = f"groups nested deeper than {most}, so the grammar is nested too deeply"
@@ -207,30 +207,30 @@ class Reader:
         return inner if kind == "(" else Maybe(inner)
 
     def atom(self, kind: str) -> Atom | None:
-        """Read the atom that begins with a lexeme of this kind; None if none does."""
+        """Read the atom that begins with a lexeme of this kind; None if no atom does."""
         return self.group(kind) if kind == "(" or kind == "[" else self.value(kind)
 
     def some(self, read: Callable[[str], Atom | None]) -> Atom:
-        """What `read`, which is `atom` or `value`, reads here; it must be something."""
-        got = read(self.kind)
-        if got is None:
+        """Return the atom that `read` (`atom` or `value`) reads here; GrammarError if there is none."""
+        atom = read(self.kind)
+        if atom is None:
             self.unexpected()
-        return got
+        return atom
 
     def close(self, bracket: str, start: int) -> None:
-        """Take the bracket that closes the group which begins at the offset `start`."""
+        """Take the bracket that closes the group that begins at the offset `start`."""
         if self.kinds[self.at] in ("NL", "END"):
             self.fail(f"a group without its {bracket!r}", offset=start)
         self.take(bracket)
 
     def value(self, kind: str) -> Atom | None:
-        """Read an atom that is no group; None if a lexeme of this kind begins none."""
+        """Read an atom that is not a group; None if no atom begins with a lexeme of this kind."""
         raise NotImplementedError
 
     # -- repetitions ---------------------------------------------------------------------------------------------
 
     def repeated(self, atom: Atom) -> Item:
-        """The atom and the repetition that begins at hand."""
+        """Return the atom with the repetition that begins at the current lexeme."""
         kind = self.kinds[self.at]
         operator = _OPERATORS.get(kind)
         if operator is not None:
@@ -253,7 +253,7 @@ class Reader:
         return Item(atom, low or 0, high, written)
 
     def braces(self, start: int) -> tuple[int | None, int | None]:
-        """``{m}``, ``{m,}``, ``{,n}`` and ``{m,n}``."""
+        """Read ``{m}``, ``{m,}``, ``{,n}`` or ``{m,n}``."""
         self.at += 1
         low = self.count_if_any()
         high = low
@@ -267,11 +267,11 @@ class Reader:
 
     def check_counts(self, low: int, high: int | None, start: int) -> None:
         if high is not None and high < low:
-            self.fail(f"a repetition from {low} to {high}: the counts must rise, and are out of order", "", start)
+            self.fail(f"a repetition from {low} to {high}: the counts must rise", "", start)
 
     def count_if_any(self) -> int | None:
         return self.count() if self.kinds[self.at] == "NUMBER" else None
 
     def count(self) -> int:
-        """Read how often something is repeated."""
+        """Read a count of a repetition."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Right-hand sides of grammar files as expressions, for every dialect."""
+"""Turns right-hand sides of grammar files into expressions, for every dialect."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from .nodes import Alternatives, Atom, Item, Maybe, Option
 
 
 class RightSides:
-    """Turns syntax trees into expressions.  A dialect adds its atoms; `scope` is what it needs to know of a rule."""
+    """Turns syntax trees into expressions.  A dialect adds its atoms; `scope` is the context of a rule."""
 
     def expression(self, tree: Alternatives, scope: Any) -> Expr:
         parts = [self.option(option, scope) for option in tree.options if self.holds(option, tree, scope)]
         return parts[0] if len(parts) == 1 else Choice(tuple(parts))
 
     def holds(self, option: Option, tree: Alternatives, scope: Any) -> bool:
-        """Whether the alternative is one for this scope."""
+        """Whether the alternative applies in this scope."""
         return True
 
     def option(self, option: Option, scope: Any) -> Expr:
@@ -29,7 +29,7 @@ class RightSides:
         return parts[0] if len(parts) == 1 else Seq(tuple(parts))
 
     def item(self, item: Item, scope: Any) -> Expr:
-        """One item; repetitions that are stacked on it may be thousands, so they take no recursion."""
+        """Return the expression of an item; it may have thousands of repetitions, so this does not recur."""
         stacked: list[Item] = []
         atom: Atom = item
         while isinstance(atom, Item):
@@ -41,15 +41,15 @@ class RightSides:
             out = Many(self.expression(atom.body, scope), 0, 1)
         else:
             out = self.atom(atom, scope)
-        for one in reversed(stacked):
-            if one.written:
-                out = self.repeated(out, one)
+        for repetition in reversed(stacked):
+            if repetition.written:
+                out = self.repeated(out, repetition)
         return out
 
     def repeated(self, body: Expr, item: Item) -> Expr:
-        """`body` as often as the item says."""
+        """Return `body`, repeated as the item says."""
         return Many(body, item.low, item.high)
 
     def atom(self, atom: Atom, scope: Any) -> Expr:
-        """An atom that is no group."""
+        """Return the expression of an atom that is not a group."""
         return atom  # type: ignore[no-any-return]

@@ -85,7 +85,7 @@ def test_source_is_compiled_by_its_type(source: Any, good: str, bad: str) -> Non
         (3, "not int"),
         (None, "not NoneType"),
         (VOCAB, "second argument"),
-        (re.compile(b"a"), "a pattern is a str"),
+        (re.compile(b"a"), "a pattern must be a str"),
     ],
 )
 def test_anything_else_is_an_error_with_the_remedy(source: Any, remedy: str) -> None:

@@ -96,7 +96,7 @@ def test_other_root() -> None:
         ("root ::= *", "nothing to repeat", "1:10"),
         ('root ::= "a"{', "repetition", "1:13"),
         ('root ::= "a"{}', "without counts", "1:13"),
-        ('root ::= "a"{3,2}', "out of order", "1:13"),
+        ('root ::= "a"{3,2}', "the counts must rise", "1:13"),
         ('root ::= "a"{99999999999}', "more than", "1:14"),
         ("root ::= !<think>", "negated token", "1:10"),
         ("root ::= <[x]>", "token id", "1:10"),

@@ -356,7 +356,7 @@ def test_rules_against_lark(text: str) -> None:
         ("start: t{a}\nt{x, y}: x y\na: \"a\"", "Wrong number of template arguments"),
         ('start: t\nt{x}: x', "template t is used without arguments"),
         ('start: a{"x"}\na: "a"', "a is used with arguments but is not a template"),
-        ('start: t{"x"}\nt{x}: t{u{x}}\nu{x}: x', "does it end?"),
+        ('start: t{"x"}\nt{x}: t{u{x}}\nu{x}: x', "make its arguments stop growing"),
         ("start: <[]>", "bad token ids"),
         ("start: <[3-1]>", "bad token ids"),
         ("start: <[^3]>", "no complement"),
@@ -382,7 +382,7 @@ def test_errors(text: str, message: str) -> None:
 
 
 def test_errors_of_calls_and_files(tmp_path: Path) -> None:
-    with pytest.raises(GrammarError, match="a Lark grammar is a str, not bytes"):
+    with pytest.raises(GrammarError, match="a Lark grammar must be a str, not bytes"):
         read(b'start: "a"')  # type: ignore[arg-type]
     with pytest.raises(GrammarError, match="start rule 'top' is not defined; rules are: start"):
         read('start: "a"', start="top")
@@ -449,7 +449,7 @@ def test_lazy_terminals_are_in_the_order_of_lark() -> None:
 
 
 def test_lazy_terminals_that_are_refused_are_named() -> None:
-    with pytest.raises(GrammarError, match=r"terminal LONG \(line 2\): it mixes lazy quantifiers .* write a loop"):
+    with pytest.raises(GrammarError, match=r"terminal LONG \(line 2\): its lazy quantifiers .* write a loop"):
         read("start: LONG\nLONG: /.*?[ab].{9}c/\n")
     with pytest.raises(GrammarError, match=r"terminal T \(line 2\): it matches no text"):
         read("start: T\nT: /a.*?(?=b)/\n")
