@@ -1,20 +1,21 @@
 r"""Patterns with assertions of every kind, anywhere: ``(\bfoo\b)+``, ``(?:\w+\b\s*){1,40}``, ``(\b\w)*(?<=ab)c``.
 
 Problem.  Where look-behinds and look-aheads overlap in a repetition, the foldings of
-:mod:`wfsa.grammar.regex.assertions` cross, and no tree of one turn alone exists.
+:mod:`wfsa.grammar.regex.assertions` cross, and there is no tree for a single turn.
 
-Method.  A nondeterministic automaton reads the text from the left.  One of its states is
+Method.  A nondeterministic automaton reads the text from the left.  A state is
 
-    (a place in the program, what look-aheads still demand, what each look-behind still waits for)
+    (a place in the program, the demands of look-aheads, the progress of each look-behind)
 
-The second is a set of derivatives of look-aheads, as in :mod:`wfsa.grammar.regex.loops`.  The third is one derivative
-of ``.*R`` for each look-behind ``(?<=R)``.  It depends only on the text read so far, and the look-behind holds where
-the derivative has the empty word.  For ``\b`` this is the automaton of word boundaries: the third part says whether the
-last character was a word character, the second what the next one must be.  The automaton usually has a few times as
-many states as the pattern has characters.  States with equal edges are merged, and the system of equations is solved.
+The second part is a set of derivatives of look-aheads, as in :mod:`wfsa.grammar.regex.loops`.  The third is one
+derivative of ``.*R`` for each look-behind ``(?<=R)``.  It depends only on the text read so far, and the look-behind
+holds where the derivative contains the empty word.  For ``\b`` this is the automaton of word boundaries: the third part
+says whether the last character was a word character, the second what the next one must be.  The automaton usually has a
+few times as many states as the pattern has characters.  States with equal edges are merged, and the system of equations
+is solved.
 
 Invariant: exactly the language, or GrammarError.
-Cost: some milliseconds to some tenths of a second, hence only for the patterns that the foldings leave.
+Cost: some milliseconds to some tenths of a second, so it is used only for patterns that the foldings cannot resolve.
 Rejected: a deterministic automaton; unanchored patterns with counted repetitions make it exponentially large.
 """
 
@@ -37,13 +38,13 @@ _State = tuple[int, Debts, _Behind]
 
 
 def all_matches(node: Node, pattern: str) -> Regular:
-    """The texts that `node` matches from end to end."""
+    """Return the texts that `node` matches from end to end."""
     try:
         return _Automaton(Program(node)).language()
     except TooLarge:
         raise GrammarError(
             f"the pattern {pattern!r} needs more than {MAX_PROGRAM} steps, {MAX_STATES} states or a tree of "
-            f"{MAX_TREE} leaves to compile its assertions away; repeat fewer times what has assertions in it, or write "
+            f"{MAX_TREE} leaves to compile its assertions away; repeat its assertions fewer times, or write "
             "the alternatives out"
         ) from None
 
@@ -59,7 +60,7 @@ class _Automaton:
         edges: list[dict[int, int]] = []
         accepting: list[bool] = []
         todo = [start]
-        for state in todo:  # grows while it is walked
+        for state in todo:  # grows during the loop
             if len(todo) > MAX_STATES:
                 raise TooLarge
             places = self.closure(state)
@@ -76,10 +77,10 @@ class _Automaton:
         return solve(edges, accepting, self.program.classes)
 
     def closure(self, state: _State) -> set[tuple[int, Debts]]:
-        """The places that read, or are the end, to which jumps and checks lead; with what is demanded there."""
+        """Return the places that read or end, with their demands, that jumps and checks lead to."""
         start, owed_before, behind = state
         holds = {a: nullable(tree) != a.negative for a, tree in zip(self.program.behind, behind, strict=True)}
-        found: set[tuple[int, Debts]] = set()
+        places: set[tuple[int, Debts]] = set()
         seen: set[tuple[int, Debts, frozenset[int]]] = set()
         stack = [(start, owed_before, frozenset[int]())]
         while stack:
@@ -87,14 +88,14 @@ class _Automaton:
             if item in seen:
                 continue
             seen.add(item)
-            at, debts, idle = item  # idle: the loops whose present turn has read nothing
+            at, debts, idle = item  # idle: the loops whose current turn has read nothing
             match self.program.code[at]:
                 case Split(ways):
                     stack += [(way, debts, idle) for way in ways]
                 case Turn(number, body, after, _):
                     stack += [(body, debts, idle | {number}), (after, debts, idle - {number})]
                 case End(number, again, after):
-                    if number not in idle:  # else the turn only adds conditions: the way without it is found as well
+                    if number not in idle:  # an idle turn only adds conditions; the path without it is also explored
                         stack += [(again, debts, idle), (after, debts, idle)]
                 case Check(a, after) if not a.ahead:
                     if holds[a]:
@@ -104,11 +105,11 @@ class _Automaton:
                     if owed is not None:
                         stack.append((after, debts | owed, idle))
                 case _:
-                    found.add((at, debts))
-        return found
+                    places.add((at, debts))
+        return places
 
     def read(self, places: set[tuple[int, Debts]], behind: _Behind, c: int) -> list[_State]:
-        """The states after the code point `c`."""
+        """Return the states after the code point `c`."""
         key = behind, c
         if key not in self.steps:
             self.steps[key] = tuple(step(tree, c) for tree in behind)

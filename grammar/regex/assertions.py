@@ -1,26 +1,26 @@
 r"""Zero-width assertions (``^ $ \b (?=..) (?!..) (?<=..) (?<!..)``) compiled away, exactly.
 
-Problem.  The trees of :mod:`wfsa.grammar.regular` denote sets of words; an assertion denotes a condition on what
-stands to the left or to the right of a place.  The usual way out (refuse) loses patterns that people write every day:
-``^(?!foo)``, ``^(?=.*\d).{8,}$``, ``^a|b$``.
+Problem.  The trees of :mod:`wfsa.grammar.regular` denote sets of words.  An assertion denotes a condition on the text
+to the left or right of a place.  The usual solution (refuse) loses common patterns: ``^(?!foo)``, ``^(?=.*\d).{8,}$``,
+``^a|b$``.
 
 Method.  The parser yields a regular tree where there is no assertion, and the nodes below elsewhere.
-1. `expand` turns a node into branches: each a flat sequence of regular pieces and assertions
+1. `expand` turns a node into branches: each is a flat sequence of regular pieces and assertions
    (alternatives and short counted loops multiply out; the number of branches has a limit).
-2. `resolve` turns one branch into one tree.  Let a look-ahead stand before the rest ``k`` of the branch: then
+2. `resolve` turns one branch into one tree.  If a look-ahead comes before the rest ``k`` of the branch, then
 
        (?=R) k   is   k & R.*            (?!R) k   is   k - R.*            (. with all characters)
 
-   folding from the right; look-behinds mirror it, folding from the left.  ``^`` is "what is left is empty",
-   ``$`` "what is right is empty".  Where look-behinds and look-aheads overlap the folds would cross; then an
-   assertion that reaches no further than the piece beside it (``\b`` beside a word) is applied to that piece alone,
-   which is exact in every context.
+   folded from the right; look-behinds mirror it, folded from the left.  ``^`` means "the text to the left is empty",
+   ``$`` "the text to the right is empty".  Where look-behinds and look-aheads overlap, the folds would cross.  Then
+   an assertion that reaches no further than the piece next to it (``\b`` next to a word) is applied to that piece
+   alone, which is exact in every context.
 3. A loop over a body with assertions is a plain repetition if all of them are local in that sense;
    otherwise :mod:`wfsa.grammar.regex.loops` solves it as a system of equations.
-4. What none of this resolves is read by an automaton (:mod:`wfsa.grammar.regex.all_matches`).
+4. All other patterns are read by an automaton (:mod:`wfsa.grammar.regex.all_matches`).
 
 Invariant: every function returns exactly the language, or raises GrammarError with the construct and its position.
-Cost: linear in the pattern where there are only ``^`` and ``$`` at the edges; the product of alternatives otherwise.
+Cost: linear in the pattern if there are only ``^`` and ``$`` at the edges; the product of alternatives otherwise.
 Rejected: the automaton for every pattern; the trees of steps 1 to 3 are smaller, and keep the form of the pattern.
 """
 
@@ -42,19 +42,19 @@ MAX_UNROLL = 16
 
 
 class Unresolved(NamedTuple):
-    """An assertion whose condition reaches out of the branch that is being resolved."""
+    """An assertion whose condition reaches outside the branch that is being resolved."""
 
     assertion: Assertion
     why: str
 
 
 def whole_language(node: Node, pattern: str) -> Regular:
-    """The texts that `node` matches from end to end."""
+    """Return the texts that `node` matches from end to end."""
     return _resolve_all(node, pattern, False, False)
 
 
 def is_open_to_outside(node: Node, pattern: str) -> bool:
-    """Whether what `node` matches can depend on text beyond its ends."""
+    """Whether the matches of `node` can depend on text beyond its ends."""
     try:
         _resolve_all(node, pattern, True, True)
     except GrammarError:
@@ -65,7 +65,7 @@ def is_open_to_outside(node: Node, pattern: str) -> bool:
 def look_around(
     node: Node, ahead: bool, negative: bool, what: str, at: int, at_start: bool, pattern: str,
 ) -> Node:  # fmt: skip
-    """The condition that a look-around with the body `node` is.  `at_start`: nothing can stand to its left."""
+    """Return the condition of a look-around with the body `node`.  `at_start`: no text can be to its left."""
     if isinstance(node, Regular):
         return Assertion(ahead, node, True, negative, what, at)
     body = Seq((node, ANY_TEXT) if ahead else (ANY_TEXT, node))
@@ -85,10 +85,10 @@ def look_around(
 def _split_at_place(
     branches: list[list[Item]], ahead: bool, what: str, at: int, pattern: str,
 ) -> list[list[Assertion]] | None:  # fmt: skip
-    r"""For each branch of the body of a look-around, conditions on either side of its place that together are it.
+    r"""Return, for each branch of the body of a look-around, conditions on both sides of its place that express it.
 
-    In ``x(?=\bfoo)`` the look-behind of ``\b`` stands at the place of the look-ahead itself, so that it is moved out.
-    None if a condition on the far side stands elsewhere.
+    In ``x(?=\bfoo)`` the look-behind of ``\b`` is at the place of the look-ahead itself, so it is moved out.  Returns
+    None if a condition on the far side is elsewhere.
     """
     split = []
     for branch in branches:
@@ -118,7 +118,7 @@ def _resolve_all(node: Node, pattern: str, left_open: bool, right_open: bool) ->
     except GrammarError:
         if left_open or right_open:
             raise
-    from .all_matches import all_matches  # few patterns need it
+    from .all_matches import all_matches  # imported here, since few patterns need it
 
     return all_matches(node, pattern)
 
@@ -139,7 +139,7 @@ def _resolve_union(
 
 
 def expand(node: Node, pattern: str) -> list[list[Item]]:
-    """`node` as a union of flat sequences."""
+    """Return `node` as a union of flat sequences."""
     match node:
         case Seq(items):
             branches: list[list[Item]] = [[]]
@@ -179,7 +179,7 @@ def _expand_loop(loop: Loop, pattern: str) -> list[list[Item]]:
     a = body.assertion
     at_start = [b for b in branches if any(isinstance(item, Assertion) and is_edge(item, False) for item in b)]
     if at_start and (loop.low == 0 or all(_least(b) for b in at_start)):
-        # A turn that begins at ^ can only be the first one (a turn that reads nothing may be left out).
+        # A turn that begins at ^ can only be the first one; a turn that reads nothing can be left out.
         later = Choice(tuple(Seq(tuple(b)) for b in branches if b not in at_start))
         more = Loop(later, max(loop.low - 1, 0), None if loop.high is None else loop.high - 1, loop.at)
         first = [[*b, *rest] for rest in expand(more, pattern) for b in at_start]
@@ -205,18 +205,18 @@ def _expand_loop(loop: Loop, pattern: str) -> list[list[Item]]:
 def _places(
     branch: Sequence[Item],
 ) -> tuple[list[Regular | Loop], list[list[Assertion]], list[list[Assertion]]]:
-    """(pieces, behind, ahead): pieces[i] stands left of the place i, pieces[i + 1] right of it."""
+    """Return (pieces, behind, ahead): pieces[i] is to the left of place i, pieces[i + 1] to the right of it."""
     pieces: list[Regular | Loop] = [EPSILON]
     behind: list[list[Assertion]] = []
     ahead: list[list[Assertion]] = []
-    run: list[Regular] = []  # what the last piece will be
+    run: list[Regular] = []  # parts of the last piece
 
     def close() -> None:
         if run:
             pieces[-1] = cat(*run)
             run.clear()
 
-    fresh = False  # is the last place still without text to its right
+    fresh = False  # whether the last place has no text to its right yet
     for item in branch:
         if isinstance(item, Regular) and not isinstance(pieces[-1], Loop):
             run.append(item)
@@ -239,10 +239,10 @@ def _places(
 
 
 def local_items(branch: Sequence[Item]) -> list[Item] | None:
-    """The body of a loop with its local look-behinds applied; None if a ``^`` in it can never hold."""
+    """Return the body of a loop with its local look-behinds applied; None if a ``^`` in it can never hold."""
     pieces, behind, ahead = _places(branch)
-    for i, asked in enumerate(behind):
-        if any(a.is_edge for a in asked) and any(isinstance(p, Regular) and not nullable(p) for p in pieces[:i + 1]):
+    for i, here in enumerate(behind):
+        if any(a.is_edge for a in here) and any(isinstance(p, Regular) and not nullable(p) for p in pieces[:i + 1]):
             return None
     _apply_local(pieces, behind, ahead, True, False)
     out: list[Item] = [pieces[0]]
@@ -252,12 +252,12 @@ def local_items(branch: Sequence[Item]) -> list[Item] | None:
 
 
 def _least(branch: Sequence[Item]) -> int:
-    """A lower bound on what a branch reads."""
+    """Return a lower bound on the characters that a branch reads."""
     return sum(lengths(item)[0] for item in branch if isinstance(item, Regular))
 
 
 def resolve(branch: Sequence[Item], left_open: bool, right_open: bool, pattern: str) -> Regular | Unresolved:
-    """One branch as one tree.  An open side may have any text beyond it, and nothing may be asked of that text."""
+    """Return one branch as one tree.  An open side may have any text beyond it, on which no condition is possible."""
     pieces, behind, ahead = _places(branch)
     if not behind:
         last = pieces[0]
@@ -265,20 +265,20 @@ def resolve(branch: Sequence[Item], left_open: bool, right_open: bool, pattern: 
         return last
 
     n = len(behind)
-    # ^ and $ fix a whole side to the empty text, whatever else is asked there.
+    # ^ and $ make a whole side the empty text, whatever its other conditions are.
     for i in range(n):
-        for asked, side, is_open in (
+        for conditions, side, is_open in (
             (behind[i], range(i + 1), left_open), (ahead[i], range(i + 1, n + 1), right_open),
         ):  # fmt: skip
-            edge = next((a for a in asked if a.is_edge), None)
+            edge = next((a for a in conditions if a.is_edge), None)
             if edge is None:
                 continue
             if any(isinstance(p, Regular) and not nullable(p) for p in pieces[side.start : side.stop]):
                 return NOTHING
             if is_open:
-                return Unresolved(edge, "looks at text outside the group it stands in")
+                return Unresolved(edge, "looks at text outside the group around it")
             pieces[side.start : side.stop] = [EPSILON] * len(side)
-            asked[:] = [a for a in asked if not a.is_edge]
+            conditions[:] = [a for a in conditions if not a.is_edge]
     _apply_local(pieces, behind, ahead, left_open, right_open)
 
     pending_behind = [i for i in range(n) if behind[i]]
@@ -286,13 +286,13 @@ def resolve(branch: Sequence[Item], left_open: bool, right_open: bool, pattern: 
     if isinstance(pieces[n], Loop):
         pending_ahead.append(n)
     if left_open and pending_behind:
-        return Unresolved(behind[pending_behind[0]][0], "looks at text before the group or look-around it stands in")
+        return Unresolved(behind[pending_behind[0]][0], "looks at text before the group or look-around around it")
     if right_open and pending_ahead:
         i = pending_ahead[0]
-        found = ahead[i] if i < n else []
+        assertions = ahead[i] if i < n else []
         return Unresolved(
-            found[0] if found else Assertion(True, EPSILON, True, False, "an assertion in a repetition", 0),
-            "looks at text after the group or look-around it stands in",
+            assertions[0] if assertions else Assertion(True, EPSILON, True, False, "an assertion in a repetition", 0),
+            "looks at text after the group or look-around around it",
         )
     last_behind = pending_behind[-1] if pending_behind else -1
     if any(i < last_behind or (i == last_behind and isinstance(pieces[i], Loop)) for i in pending_ahead):
@@ -307,10 +307,10 @@ def resolve(branch: Sequence[Item], left_open: bool, right_open: bool, pattern: 
             assert isinstance(piece, Regular)
             prefix = cat(prefix, piece)
     left = [prefix, *pieces[last_behind + 1:]] if last_behind >= 0 else pieces
-    conditions = ahead[max(last_behind, 0):]
+    rest = ahead[max(last_behind, 0):]
     tail = _before(left[-1], EPSILON, pattern)
-    for piece, asked in zip(reversed(left[:-1]), reversed(conditions), strict=True):
-        for a in asked:
+    for piece, conditions in zip(reversed(left[:-1]), reversed(rest), strict=True):
+        for a in conditions:
             tail = restrict(tail, a)
         tail = _before(piece, tail, pattern)
     return tail
@@ -320,24 +320,24 @@ def _apply_local(
     pieces: list[Regular | Loop], behind: list[list[Assertion]], ahead: list[list[Assertion]],
     left_open: bool, right_open: bool,
 ) -> None:
-    """Apply the assertions that reach no further than the piece beside them, if folding alone would not do."""
-    behinds = [i for i, asked in enumerate(behind) if asked]
-    aheads = [i for i, asked in enumerate(ahead) if asked]
+    """Apply the assertions that reach no further than the piece next to them, if folding alone is not sufficient."""
+    behinds = [i for i, conditions in enumerate(behind) if conditions]
+    aheads = [i for i, conditions in enumerate(ahead) if conditions]
     crossing = bool(behinds and aheads and aheads[0] < behinds[-1])
     loops = any(isinstance(p, Loop) for p in pieces)
-    for places, all_asked, needed, step in (
+    for places, all_conditions, needed, step in (
         (behinds, behind, left_open or crossing or loops, 0),
         (aheads, ahead, right_open or crossing or loops, 1),
     ):
         if not needed:
             continue
         for i in places:
-            kept: list[Assertion] = []
-            for a in all_asked[i]:
+            remaining: list[Assertion] = []
+            for a in all_conditions[i]:
                 piece = pieces[i + step]
                 reach = lengths(a.core)[1]
                 if isinstance(piece, Loop) or reach is None:
-                    kept.append(a)
+                    remaining.append(a)
                 elif lengths(piece)[0] >= reach + (not a.loose):
                     # A strict condition on at most `reach` characters fails on every longer text.
                     if a.loose:
@@ -345,8 +345,8 @@ def _apply_local(
                     elif not a.negative:
                         pieces[i + step] = NOTHING
                 else:
-                    kept.append(a)
-            all_asked[i] = kept
+                    remaining.append(a)
+            all_conditions[i] = remaining
 
 
 def _before(piece: Regular | Loop, tail: Regular, pattern: str) -> Regular:

@@ -1,11 +1,11 @@
 r"""Characters in a regex: escapes and bracket classes, in both dialects.
 
-Problem: the two dialects agree on the structure of a pattern and differ on its characters (what ``\d`` is, what ``\a``,
-``\cA``, ``[]``, ``[[:alpha:]]`` and ``\012`` mean).  All of that is here; :mod:`wfsa.grammar.regex.pattern` has the
+Problem.  The two dialects agree on the structure of a pattern and differ on its characters: the meaning of ``\d``,
+``\a``, ``\cA``, ``[]``, ``[[:alpha:]]`` and ``\012``.  All of that is here; :mod:`wfsa.grammar.regex.pattern` has the
 structure.
 
 Input: a position on a backslash or a ``[``.  Output: a code point, sorted ranges, or a tree, and the position after it.
-Where a construct has two plausible meanings, or none, GrammarError says so; no guess is made.
+A construct with two plausible meanings, or none, is a GrammarError; no guess is made.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Characters:
         self.end = len(pattern)
         self.at = 0
         self.depth = 0
-        self.whole = whole  # the pattern has to match the text from end to end
-        self.at_start = whole  # whether nothing can stand to the left of the sequence that is read next
+        self.whole = whole  # whether the pattern must match the text from end to end
+        self.at_start = whole  # whether no text can be to the left of the next sequence
         self.ecma = dialect == "ecma"
-        self.ordered = False  # keep the order of alternatives, and which quantifiers are lazy
-        self.lazy = False  # such a quantifier has been read
+        self.ordered = False  # whether to keep the order of alternatives and the laziness of quantifiers
+        self.lazy = False  # whether a lazy quantifier has been read
         self.flags = 0
         for letter in flags:
             if letter not in FLAGS:
@@ -57,12 +57,12 @@ class Characters:
         raise GrammarError(f"{what} at offset {where} of the pattern {self.pattern!r}{hint}")
 
     def without_case(self, ranges: Iterable[tuple[int, int]]) -> Ranges:
-        """`ranges` closed under case: under the flag "a" that of ASCII letters, as in Python."""
+        """Return `ranges` closed under case; under the flag "a" only under that of ASCII letters, as in Python."""
         only_ascii = not self.ecma and self.flags & ASCII
         return unicode_sets.ignore_ascii_case(ranges) if only_ascii else unicode_sets.ignore_case(ranges)
 
     def shorthand(self, letter: str) -> Ranges:
-        r"""The ranges of ``\d``, ``\w``, ``\s`` (lower case)."""
+        r"""Return the ranges of ``\d``, ``\w``, ``\s`` (lower case)."""
         if not self.ecma and not self.flags & ASCII:
             return unicode_sets.python_class(letter)
         if letter == "d":
@@ -73,7 +73,7 @@ class Characters:
         return unicode_sets.ECMA_SPACE if self.ecma else unicode_sets.ASCII_SPACE
 
     def class_escape(self, in_class: bool) -> int | Ranges:
-        """An escape that stands for a character or a set; `at` is on the backslash."""
+        """Read an escape of a character or a set; `at` is on the backslash."""
         pattern, start = self.pattern, self.at
         if start + 1 >= self.end:
             self.fail("a lone backslash", start, "write \\\\ for the character")
@@ -103,7 +103,7 @@ class Characters:
             self.at += 1
             return ord(pattern[self.at - 1]) & 31
         if c == "k" or c == "g":
-            self.fail("a back-reference", start, "it denotes no regular language; write the text out")
+            self.fail("a back-reference", start, "it does not denote a regular language; write the text out")
         if c == "N" and not self.ecma and pattern.startswith("{", self.at):
             return self.named_character(start)
         if not c.isascii():
@@ -149,7 +149,7 @@ class Characters:
                 return int(digits, 8)
         if c == "0":
             self.fail("an octal escape", start, "write \\xHH")
-        self.fail(f"a back-reference \\{c}", start, "it denotes no regular language; write the text out")
+        self.fail(f"a back-reference \\{c}", start, "it does not denote a regular language; write the text out")
 
     def property_escape(self, negative: bool, start: int) -> Ranges:
         pattern = self.pattern
@@ -162,15 +162,15 @@ class Characters:
             self.at += 1
         if name.startswith("^"):
             negative, name = not negative, name[1:]
-        found = unicode_sets.property_ranges(name) if name else None
-        if found is None:
+        ranges = unicode_sets.property_ranges(name) if name else None
+        if ranges is None:
             self.fail(
                 f"unknown Unicode property {name!r}", start,
                 "known are general categories (\\p{Lu}), common scripts (\\p{Script=Greek}) and a few others",
             )
         if self.flags & IGNORE_CASE:
-            found = self.without_case(found)
-        return negate_ranges(found) if negative else found
+            ranges = self.without_case(ranges)
+        return negate_ranges(ranges) if negative else ranges
 
     def named_character(self, start: int) -> int:
         stop = self.pattern.find("}", self.at)
@@ -187,9 +187,9 @@ class Characters:
         negative = pattern.startswith("^", i)
         if negative:
             i += 1
-        found: list[tuple[int, int]] = []
-        named: list[tuple[int, int]] = []  # from \w and the like, which case does not touch
-        first = not self.ecma  # in Python ] is a character at the start of a class
+        characters: list[tuple[int, int]] = []
+        named: list[tuple[int, int]] = []  # ranges of \w and similar, which case does not change
+        first = not self.ecma  # in Python, ] at the start of a class is a character
         while True:
             if i >= end:
                 self.fail("a character class without its ']'", start, "write \\[ for the character")
@@ -218,21 +218,21 @@ class Characters:
                 if isinstance(low, int) and isinstance(high, int):
                     if high < low:
                         self.fail(f"a range {pattern[i - 1:after]!r} with its ends out of order", i - 1)
-                    found.append((low, high))
+                    characters.append((low, high))
                     i = after
                     continue
                 if not self.ecma:
                     self.fail("a range with a class at one end", i, "write \\- for the character")
                 i += 1  # Annex B: the hyphen is a character
-                found.append((45, 45))
+                characters.append((45, 45))
             if isinstance(low, int):
-                found.append((low, low))
+                characters.append((low, low))
             else:
                 named += low
         self.at = i + 1
         if self.flags & IGNORE_CASE:
-            found = list(self.without_case(found))
-        ranges = normal_ranges(found + named, MAX_CODE_POINT)
+            characters = list(self.without_case(characters))
+        ranges = normal_ranges(characters + named, MAX_CODE_POINT)
         if negative:
             return chars(negate_ranges(ranges)) if ranges else ANY_CHAR
         tree = chars(ranges)

@@ -1,4 +1,4 @@
-"""Derivatives by code point of trees of characters (Brzozowski 1964)."""
+"""Derivatives of trees of characters by a code point (Brzozowski 1964)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .restrict import in_ranges, nullable
 
 
 def step(tree: Regular, c: int) -> Regular:
-    """What may follow the code point `c` in the words of `tree`."""
+    """Return the rests of the words of `tree` that begin with the code point `c`."""
     match tree:
         case Literal(data):
             text = data.decode()
@@ -33,8 +33,8 @@ def step(tree: Regular, c: int) -> Regular:
         case Alt(parts):
             return alt(*(step(p, c) for p in parts))
         case And(parts):
-            taken = [step(p, c) for p in parts]
-            return NOTHING if NOTHING in taken else both(*dict.fromkeys(taken))
+            steps = [step(p, c) for p in parts]
+            return NOTHING if NOTHING in steps else both(*dict.fromkeys(steps))
         case Minus(left, right):
             first = step(left, c)
             return NOTHING if first == NOTHING else minus(first, step(right, c))
@@ -48,26 +48,26 @@ def step(tree: Regular, c: int) -> Regular:
     raise AssertionError(f"not a tree of characters: {tree!r}")
 
 
-def add_cuts(tree: Regular, found: set[int]) -> None:
+def add_cuts(tree: Regular, cuts: set[int]) -> None:
     """Add the code points at which the derivative of `tree` can change."""
     match tree:
         case Literal(data):
             if data:
                 c = ord(data.decode()[0])
-                found.update((c, c + 1))
+                cuts.update((c, c + 1))
         case Chars(ranges):
             for lo, hi in ranges:
-                found.update((lo, hi + 1))
+                cuts.update((lo, hi + 1))
         case Cat(parts):
             for p in parts:
-                add_cuts(p, found)
+                add_cuts(p, cuts)
                 if not nullable(p):
                     return
         case Alt(parts) | And(parts):
             for p in parts:
-                add_cuts(p, found)
+                add_cuts(p, cuts)
         case Repeat(body, _, _):
-            add_cuts(body, found)
+            add_cuts(body, cuts)
         case Minus(left, right):
-            add_cuts(left, found)
-            add_cuts(right, found)
+            add_cuts(left, cuts)
+            add_cuts(right, cuts)

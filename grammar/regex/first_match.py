@@ -1,4 +1,4 @@
-r"""Patterns with lazy quantifiers: the texts that Python's `re` would take, as a regular language.
+r"""Patterns with lazy quantifiers: the texts that Python's `re` takes first, as a regular language.
 
 Problem.  ``".*?"`` and ``".*"`` have the same words, but not the same first match: `re` tries ways of matching in an
 order, and the first way that fits wins.  A lexer that takes the longest word needs a language whose longest word at a
@@ -8,19 +8,19 @@ The language.  Let m(t) be the prefix of t that ``re.match(pattern, t)`` takes. 
 
     K  =  { w : m(w) = w }
 
-Without look-aheads the ways to match a prefix w of t are the same in t and in w, in the same order.  So m(t) = w gives
-m(w) = w; and if w' in K were a longer prefix of t, then m(w') = w too, so w' would not be in K.  Hence the longest word
-of K at a place is what `re` takes there.  Greedy and lazy quantifiers and ordered alternatives may be mixed freely.
-A look-ahead sees no further than the end of the word: exact where it is decided within the match.
+Without look-aheads, the ways to match a prefix w of t are the same in t and in w, in the same order.  So m(t) = w
+implies m(w) = w.  And if w' in K were a longer prefix of t, then m(w') = w too, so w' would not be in K.  Hence the
+longest word of K at a place is what `re` takes there.  Greedy and lazy quantifiers and ordered alternatives may be
+mixed freely.  A look-ahead sees no further than the end of the word; that is exact if it is decided within the match.
 
 Method.  The pattern becomes a program of reads and ordered jumps.  A state of the automaton is the ordered list of the
-places where the program may be, without those behind a place where it has matched (K. Thompson 1968; R. Pike's virtual
-machine; R. Cox, "Regular Expression Matching: the Virtual Machine Approach", 2009).  Beside it go the derivatives of
-what look-aheads still demand, and of the languages of look-behinds.  A turn of a loop that reads nothing ends the
-loop, as in sre.  The automaton is minimised and solved for its language (:func:`~wfsa.grammar.regex.loops.eliminate`).
+places where the program may be, without the places after one where it has matched (K. Thompson 1968; R. Pike's virtual
+machine; R. Cox, "Regular Expression Matching: the Virtual Machine Approach", 2009).  It also has the derivatives of the
+demands of look-aheads, and of the languages of look-behinds.  A turn of a loop that reads nothing ends the loop, as in
+sre. The automaton is minimised and solved for its language (:func:`~wfsa.grammar.regex.loops.eliminate`).
 
 Invariant: exactly K, or GrammarError: too large, or empty.
-Cost: a few states for a string or a comment, and then a millisecond or two.
+Cost: a few states for a string or a comment, and a millisecond or two.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from .program import MATCH, Check, End, Program, Read, Split, TooLarge, Turn, so
 from .restrict import in_ranges, nullable
 
 MAX_STATES = 200
-_TOO_LARGE = "it mixes lazy quantifiers with too much else; write a loop that cannot pass over its end, as in "
+_TOO_LARGE = "its lazy quantifiers make the automaton too large; write a loop that cannot pass over its end, as in "
 _REMEDY = r"/\"([^\"\\]|\\.)*\"/ or /\/\*([^*]|\*+[^*\/])*\*+\//"
 
-_PAST = -1  # has matched at an earlier place, if its look-aheads turn out to hold
+_PAST = -1  # matched at an earlier place, provided that its look-aheads hold
 
 _Thread = tuple[int, Debts]
-_State = tuple[tuple[_Thread, ...], tuple[Regular, ...]]  # by preference; the look-behinds' languages, derived
+_State = tuple[tuple[_Thread, ...], tuple[Regular, ...]]  # (threads by preference, derivatives of look-behinds)
 
 
 def first_matches(node: Node) -> Regular:
-    """K of the pattern that was parsed with its order kept."""
+    """Return the language K of a pattern that was parsed with ordered alternatives."""
     try:
         language = _Automaton(Program(node)).language()
     except TooLarge:
@@ -61,7 +61,7 @@ class _Automaton:
         self.behind = program.behind
 
     def closure(self, seeds: list[_Thread], behind: tuple[Regular, ...]) -> tuple[_Thread, ...]:
-        """The places that read or match, in order of preference, up to a match that is certain."""
+        """Return the places that read or match, in order of preference, up to a match that is certain."""
         holds = {a: nullable(tree) != a.negative for a, tree in zip(self.behind, behind, strict=True)}
         out: dict[_Thread, None] = {}
         seen: set[tuple[int, Debts, frozenset[int]]] = set()
@@ -71,7 +71,7 @@ class _Automaton:
             if item in seen:
                 continue
             seen.add(item)
-            at, debts, idle = item  # idle: the loops whose present turn has read nothing
+            at, debts, idle = item  # idle: the loops whose current turn has read nothing
             if at in (MATCH, _PAST):
                 out[at, debts] = None
                 if not debts:
@@ -107,20 +107,20 @@ class _Automaton:
                     continue
                 at = instruction.after
             elif not debts:
-                continue  # a match that is over
+                continue  # a match that has ended
             else:
                 at = _PAST
             owed = step_debts(debts, c) if debts else debts
             if owed is not None:
                 seeds.append((at, owed))
         behind = tuple(step(tree, c) for tree in behind)
-        found = self.closure(seeds, behind)
-        if found and found[-1] == (_PAST, frozenset()):
-            found = found[:-1]
-        return (found, behind) if found else None
+        closed = self.closure(seeds, behind)
+        if closed and closed[-1] == (_PAST, frozenset()):
+            closed = closed[:-1]
+        return (closed, behind) if closed else None
 
     def matches(self, state: _State) -> bool:
-        """Whether the first way that fits a text that ends here ends here as well."""
+        """Whether the first way that matches a text that ends here also ends here."""
         for at, debts in state[0]:
             if at in (MATCH, _PAST) and all(nullable(a.language) != a.negative for a in debts):
                 return at == MATCH
@@ -132,7 +132,7 @@ class _Automaton:
         numbers = {start: 0}
         edges: list[dict[int, int]] = []
         todo = [start]
-        for state in todo:  # grows while it is walked
+        for state in todo:  # grows during the loop
             if len(todo) > MAX_STATES:
                 raise TooLarge
             out: dict[int, int] = {}

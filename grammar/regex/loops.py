@@ -1,20 +1,20 @@
-r"""Loops whose bodies hold look-aheads that reach beyond one turn: ``(?:(?!-->).)*``, ``(?:[^*]|\*(?!/))*``.
+r"""Loops whose bodies contain look-aheads that reach beyond one turn: ``(?:(?!-->).)*``, ``(?:[^*]|\*(?!/))*``.
 
-Problem.  In ``(?:(?!R)B)* k`` the condition of one turn is about the turns after it and about ``k``, so no
-regular tree for the body alone exists.  The language is regular all the same.
+Problem.  In ``(?:(?!R)B)* k`` the condition of one turn is about the turns after it and about ``k``, so there is no
+regular tree for the body alone.  The language is regular nevertheless.
 
-Method.  Read the text from the left and remember what is still owed: the derivatives of the pending conditions
-(J. A. Brzozowski, "Derivatives of regular expressions", 1964), by code point.  A state is a place in the body and
-a set of debts.  With X the loop's own place and S the debts,
+Method.  Read the text from the left and remember the debts: the derivatives of the pending conditions (J. A.
+Brzozowski, "Derivatives of regular expressions", 1964), by code point.  A state is a place in the body and a set of
+debts.  With X the loop's own place and S the debts,
 
     X[S]  =  (k, restricted by S)  |  for each branch: its conditions join S, its pieces are read
 
-While nothing is owed a piece is read as a whole; otherwise one character at a time, grouped by what they lead to.
-A turn that reads nothing only adds debts, hence can be left out.  The states and the trees between them form a
-system of equations over languages, solved by elimination (``X = a X | b`` is ``X = a* b``; D. N. Arden, 1961).
+Without debts, a piece is read as a whole; otherwise one character at a time, grouped by the resulting state.  A turn
+that reads nothing only adds debts, so it can be left out.  The states and the trees between them form a system of
+equations over languages, solved by elimination (``X = a X | b`` is ``X = a* b``; D. N. Arden, 1961).
 
 Invariant: exact, or GrammarError: look-behinds that are not local to the body, loops within, too many states.
-Cost: states are few (a prefix of R each), but elimination can square the tree; hence the limit.
+Cost: there are few states (a prefix of R each), but elimination can square the tree; hence the limit.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ P = TypeVar("P", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """In branch `branch` (-1: between turns) before item `item`, of which `piece` is still to be read."""
+    """In branch `branch` (-1: between turns) before item `item`, whose remaining part is `piece`."""
 
     branch: int
     item: int
@@ -66,9 +66,9 @@ class _Place:
 
 
 def loop_before(branches: list[list[Item]], loop: Loop, tail: Regular, pattern: str) -> Regular:
-    """The texts that go round `loop` any number of times and then are in `tail`.
+    """Return the texts of any number of turns of `loop`, followed by a text of `tail`.
 
-    `branches`: the body of the loop as a union of flat sequences, with what is local to it applied.
+    `branches`: the body of the loop as a union of flat sequences, with its local assertions applied.
     """
     for branch in branches:
         for item in branch:
@@ -120,7 +120,7 @@ class _System:
         return language
 
     def enter(self, out: dict[_Place, Regular], label: Regular, b: int, i: int, debts: Debts, moved: bool) -> None:
-        """Edges labelled `label` to what stands before item `i` of branch `b`."""
+        """Add edges labelled `label` to the places before item `i` of branch `b`."""
         items = self.branches[b]
         while i < len(items):
             item = items[i]
@@ -146,7 +146,7 @@ class _System:
             _add(out, _Place(-1, 0, EPSILON, debts), label)
 
     def read(self, out: dict[_Place, Regular], place: _Place) -> None:
-        """Edges that read one character of the piece, with debts."""
+        """Add edges that read one character of the piece, with debts."""
         cuts = {0, MAX_CODE_POINT + 1}
         add_cuts(place.piece, cuts)
         for a in place.debts:
@@ -176,13 +176,14 @@ class _System:
 
 
 def eliminate(edges: dict[P, dict[P, Regular]], exits: dict[P, Regular], start: P) -> Regular | None:
-    """The language of `start` in a system of equations: ``X = the sum of edges[X][Y] Y + exits[X]``.  Uses it up.
+    """Return the language of `start` in a system of equations: ``X = the sum of edges[X][Y] Y + exits[X]``.
 
-    None if the tree for it would have more than `MAX_TREE` leaves beside those that `exits` begin with.
+    The system is consumed.  Returns None if the tree would have more than `MAX_TREE` leaves in addition to those of
+    `exits`.
     """
     number = {place: n for n, place in enumerate(edges)}
     sizes = {(p, to): _leaves(label) for p, out in edges.items() for to, label in out.items()}
-    ends = {p: _leaves(label) for p, label in exits.items()}  # 0: NOTHING, which has no leaves
+    ends = {p: _leaves(label) for p, label in exits.items()}  # 0 for NOTHING, which has no leaves
     limit = MAX_TREE + sum(ends.values())
     into: dict[P, set[P]] = {place: set() for place in edges}
     for place, out in edges.items():
@@ -220,7 +221,7 @@ def _growth(
     place: P, edges: dict[P, dict[P, Regular]], into: dict[P, set[P]],
     sizes: dict[tuple[P, P], int], ends: dict[P, int],
 ) -> int:  # fmt: skip
-    """How many leaves the elimination of `place` adds.
+    """Return the number of leaves that the elimination of `place` adds.
 
     M. Delgado, J. Morais, "Approximation to the smallest regular expression for a given regular language", 2004.
     """
@@ -252,7 +253,7 @@ def _leaves(tree: Regular) -> int:
 
 
 def settle(a: Assertion) -> Debts | None:
-    """The debt that an assertion is; none if it holds for every text, None if for no text."""
+    """Return the debt of an assertion: empty if it holds for every text, None if it holds for no text."""
     holds = True if (a.loose and nullable(a.core)) or a.core == ANY_TEXT else False if a.core == NOTHING else None
     if holds is None:
         return frozenset((a,))
@@ -260,7 +261,7 @@ def settle(a: Assertion) -> Debts | None:
 
 
 def step_debts(debts: Debts, c: int) -> Debts | None:
-    """What is owed after the code point `c`; None if that breaks a condition."""
+    """Return the debts after the code point `c`; None if a condition is violated."""
     out: Debts = frozenset()
     for a in debts:
         owed = settle(replace(a, core=step(a.core, c)))

@@ -1,7 +1,7 @@
-r"""What a pattern with assertions is parsed to: regular trees, and the nodes for what is none.
+r"""The nodes to which a pattern with assertions is parsed: regular trees, and nodes for all other parts.
 
-``^ $ \b`` and look-arounds are `Assertion`; what stands around them is `Seq`, `Choice` and `Loop`.  A part without
-assertions is a tree of :mod:`wfsa.grammar.regular` already.
+``^ $ \b`` and look-arounds are `Assertion`; `Seq`, `Choice` and `Loop` are the parts around them.  A part without
+assertions is a tree of :mod:`wfsa.grammar.regular`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..regular import ANY_TEXT, EPSILON, Regular, cat
 class Assertion:
     """A condition on the text right (`ahead`) or left of a place.
 
-    `loose`: the text only has to begin (end, for a look-behind) with a word of `core`; else it has to be one.
+    `loose`: the text only needs to begin (end, for a look-behind) with a word of `core`; otherwise it must be one.
     """
 
     ahead: bool
@@ -34,7 +34,7 @@ class Assertion:
 
     @property
     def is_edge(self) -> bool:
-        """Is it ``^`` or ``$``: the side is empty?"""
+        """Whether this is ``^`` or ``$``: the side is empty."""
         return not self.negative and not self.loose and self.core == EPSILON
 
 
@@ -58,7 +58,7 @@ class Loop:
 
 
 Node = Regular | Assertion | Seq | Choice | Loop
-Item = Regular | Assertion | Loop  # what stands in a branch; a Loop there has high None and low 0
+Item = Regular | Assertion | Loop  # the parts of a branch; a Loop in it has high None and low 0
 
 
 def start_of_text(at: int) -> Assertion:

@@ -1,23 +1,23 @@
-r"""Regular expressions, in two dialects, as regular-language trees.
+r"""Regular expressions, in two dialects, as regular trees.
 
-Problem.  A pattern comes from a grammar author (Python/Rust habits) or from a JSON Schema (ECMA-262), and what is
-wanted is its language: which texts match from end to end (`parse_regex`), or in which texts it matches somewhere
-(`search_language`).  Greed, laziness and captures do not change a language; anchors and look-arounds do.
-A lexer, which takes the first match from a longer text, does see laziness; `first_language` is for it.
+Problem.  A pattern comes from a grammar author (Python/Rust habits) or from a JSON Schema (ECMA-262).  Its language is
+needed: the texts that match from end to end (`parse_regex`), or in which it matches somewhere (`search_language`).
+Greed, laziness and captures do not change a language; anchors and look-arounds do.  A lexer, which takes the first
+match from a longer text, depends on laziness; `first_language` is for it.
 
     "python"   Python's `re` on text, with Rust's additions where they do not clash: ``\d \w \s`` are Unicode, ``.``
-               is all but ``\n``, ``$`` also stands before a final ``\n``, ``[[:alpha:]]``, ``\p{..}``, ``\u{..}``
+               is all but ``\n``, ``$`` also matches before a final ``\n``, ``[[:alpha:]]``, ``\p{..}``, ``\u{..}``
     "ecma"     ECMA-262 with the flag u, plus the escapes and loose braces of its Annex B that cannot be misread:
-               ``\d \w`` are ASCII, ``\s`` is the ECMA set, ``.`` excludes the four line ends, ``$`` is the very end
+               ``\d \w`` are ASCII, ``\s`` is the ECMA set, ``.`` excludes the four line ends, ``$`` is the end only
 
-Method.  One pass of recursive descent over the characters, no tokens, no syntax tree: a part without assertions
+Method.  One pass of recursive descent over the characters, without tokens or a syntax tree: a part without assertions
 becomes a `Regular` at once.  Parts with assertions become nodes (:mod:`wfsa.grammar.regex.nodes`), which
 :mod:`wfsa.grammar.regex.assertions` compiles away exactly.  Text is code points; the trees encode them as UTF-8.
 
-Invariant: the result is exactly the language, or GrammarError says what, where (an offset) and what to do.  Refused:
-back-references, atomic groups and possessive quantifiers, conditionals, recursion, and readings on which the two
-dialects' users would disagree (class set operations, ``{,3}`` in ECMA).
-Cost: about a microsecond a character; Unicode tables are built on first use (:mod:`wfsa.grammar.unicode.sets`).
+Invariant: the result is exactly the language, or a GrammarError with the construct, an offset and a remedy.  Refused:
+back-references, atomic groups and possessive quantifiers, conditionals, recursion, and constructs that users of the two
+dialects read differently (class set operations, ``{,3}`` in ECMA).
+Cost: about a microsecond per character; Unicode tables are built on first use (:mod:`wfsa.grammar.unicode.sets`).
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ from .nodes import Assertion, Choice, Loop, Node, Seq, end_of_text, is_edge, sta
 
 _INLINE_FLAGS = {"i": IGNORE_CASE, "m": MULTILINE, "s": DOT_ALL, "x": VERBOSE, "a": ASCII, "u": 0, "U": 0}
 _SPECIAL = frozenset("\\[(.^$*+?{|)")
-_PLAIN = re.compile(r"[^\\\[(.^$*+?{|)]+(?![*+?{])")  # characters that no quantifier belongs to
+_PLAIN = re.compile(r"[^\\\[(.^$*+?{|)]+(?![*+?{])")  # characters without a quantifier
 _MAX_DEPTH = 120
 _NEWLINE = Literal(b"\n")
 _ASSERTION = re.compile(r"\(\?<?[=!]|\\[bBAzZ]|[$^]")
 
 
 def parse_regex(pattern: str, *, dialect: Dialect = "python", flags: str = "") -> Regular:
-    """The texts that `pattern` matches from end to end.
+    """Return the texts that `pattern` matches from end to end.
 
-    `flags` are letters out of ``imsxau`` (the ECMA letters ``gdv`` are taken and change nothing).
+    `flags` are letters of ``imsxau`` (the ECMA letters ``gdv`` are accepted and have no effect).
     """
     node = _Parser(pattern, dialect, flags, whole=True).parse()
     if isinstance(node, Regular):
@@ -64,19 +64,19 @@ def parse_regex(pattern: str, *, dialect: Dialect = "python", flags: str = "") -
 
 
 def first_language(pattern: str, flags: str = "") -> Regular:
-    """The texts that Python's `re` takes as a first match: lazy quantifiers and the order of alternatives count."""
+    """Return the texts that Python's `re` takes as a first match: laziness and the order of alternatives count."""
     parser = _Parser(pattern, "python", flags, whole=True)
     parser.ordered = True
     node = parser.parse()
     if not parser.lazy:
         return parse_regex(pattern, flags=flags)
-    from .first_match import first_matches  # few patterns need it
+    from .first_match import first_matches  # imported here, since few patterns need it
 
     return first_matches(node)
 
 
 def sees_outside(pattern: str, flags: str = "") -> bool:
-    """Whether an assertion in the pattern asks about text before or behind what the pattern matches."""
+    """Whether an assertion in the pattern depends on text before or after the match."""
     if not _ASSERTION.search(pattern):
         return False
     node = _Parser(pattern, "python", flags, whole=True).parse()
@@ -84,7 +84,7 @@ def sees_outside(pattern: str, flags: str = "") -> bool:
 
 
 def search_language(pattern: str, dialect: Dialect = "ecma", flags: str = "") -> Regular:
-    """The texts in which `pattern` matches somewhere (JSON Schema's ``pattern``); anchors are honoured exactly."""
+    """Return the texts in which `pattern` matches somewhere (JSON Schema's ``pattern``); anchors are exact."""
     node = _Parser(pattern, dialect, flags, whole=False).parse()
     edges = (False, node, False) if isinstance(node, Regular) else _anchored(node)
     if edges:
@@ -95,13 +95,13 @@ def search_language(pattern: str, dialect: Dialect = "ecma", flags: str = "") ->
 
 @lru_cache(maxsize=1024)
 def _in_any_case(c: str, only_ascii: bool) -> Regular | None:
-    """A character and its other cases; None if it has none."""
+    """Return a character and its other cases; None if it has none."""
     variants = (unicode_sets.ignore_ascii_case if only_ascii else unicode_sets.ignore_case)(((ord(c), ord(c)),))
     return chars(variants) if len(variants) > 1 or variants[0][0] != variants[0][1] else None
 
 
 def _anchored(node: Node) -> tuple[bool, Regular, bool] | None:
-    """The usual case, without the general machinery: (starts with ^, what is between, ends with $)."""
+    """Return the common case, without the general machinery: (starts with ^, the part between, ends with $)."""
     if not isinstance(node, Seq):
         return None
     items = node.items
@@ -159,16 +159,16 @@ class _Parser(Characters):
                 if c == "|" or c == ")":
                     break
                 if c == "(":
-                    # Is the text to the left empty for certain?  Then ^ and \b in a look-ahead can be settled.
+                    # If the text to the left is certainly empty, ^ and \b in a look-ahead can be decided.
                     empty = not text and all(isinstance(p, Assertion) for p in items)
                     self.at_start = empty and (at_start or any(is_edge(p, False) for p in items))
-                got = self.special(c)
-                if got is None:
+                special = self.special(c)
+                if special is None:
                     continue
-                if isinstance(got, str):
-                    c = got
+                if isinstance(special, str):
+                    c = special
                 else:
-                    atom = got
+                    atom = special
             elif self.flags & VERBOSE and (c in " \t\n\r\f\v" or c == "#"):
                 self.skip_blanks()
                 continue
@@ -195,7 +195,7 @@ class _Parser(Characters):
         return cat(*plain) if len(plain) == len(items) else Seq(tuple(items))
 
     def special(self, c: str) -> str | Node | None:
-        """What begins with the special character `c`: a character, a node, or None for a comment or for flags."""
+        """Read what begins with the special character `c`: a character, a node, or None for a comment or flags."""
         start = self.at
         if c == "\\":
             return self.escape()
@@ -216,7 +216,7 @@ class _Parser(Characters):
         return self.line_start(start) if c == "^" else self.line_end(start)
 
     def repetition(self, atom: Node | None, c: str, start: int) -> Node | None:
-        """`atom`, or the character `c` if it is None, with the quantifier here; `atom` if a brace is a character."""
+        """Return `atom`, or else the character `c`, with the quantifier here; `atom` if a brace is a character."""
         at = self.at
         counts = self.quantifier()
         if counts is None:
@@ -248,7 +248,7 @@ class _Parser(Characters):
                 return
 
     def quantifier(self) -> tuple[int, int | None] | None:
-        """The counts of a quantifier here; None (and nothing read) if a brace is only a character."""
+        """Read the counts of a quantifier; None (without reading) if a brace is only a character."""
         pattern, end, start = self.pattern, self.end, self.at
         c = pattern[start]
         i = start + 1
@@ -287,7 +287,7 @@ class _Parser(Characters):
     # ---- groups ----------------------------------------------------------------------------------------------------
 
     def group(self) -> Node | None:
-        """A group or look-around; None for a comment or for flags that hold from here on."""
+        """Read a group or look-around; None for a comment or for flags that apply from here on."""
         pattern, start = self.pattern, self.at
         self.at += 1
         saved = self.flags
@@ -318,7 +318,7 @@ class _Parser(Characters):
                 what = {"P=": "a back-reference", "P>": "a recursive call"}.get(rest) or {
                     "(": "a conditional group", ">": "an atomic group", "|": "a branch reset group",
                 }.get(kind, "a recursive call")
-                self.fail(f"{what} ('(?{rest}')", start, "it denotes no regular language here; write it out")
+                self.fail(f"{what} ('(?{rest}')", start, "it does not denote a regular language here; write it out")
             elif self.inline_flags(start):
                 return None
         self.depth += 1
@@ -327,7 +327,7 @@ class _Parser(Characters):
         # A plain group may be repeated, and then only its first turn is at the start.
         self.at_start = at_start and look is not None and look[0]
         ordered = self.ordered
-        self.ordered = ordered and look is None  # what a look-around reads is dropped
+        self.ordered = ordered and look is None  # the text of a look-around is not part of the match
         node = self.alternation()
         self.ordered = ordered
         self.depth -= 1
@@ -349,7 +349,7 @@ class _Parser(Characters):
         self.at = stop + 1
 
     def inline_flags(self, start: int) -> bool:
-        """Read ``i-m:`` or ``i-m)``; true if the latter, which holds to the end of the group around it."""
+        """Read ``i-m:`` or ``i-m)``; return whether it is the latter, for the rest of the group around it."""
         on, off, minus = 0, 0, False
         while self.at < self.end:
             c = self.pattern[self.at]
@@ -399,7 +399,7 @@ class _Parser(Characters):
         ))
 
     def escape(self) -> str | Node:
-        """An escape outside a class: a character, or a node."""
+        """Read an escape outside a class: a character, or a node."""
         start = self.at
         if start + 1 >= self.end:
             self.fail("a lone backslash", start, "write \\\\ for the character")
@@ -410,10 +410,10 @@ class _Parser(Characters):
         if not self.ecma and c in "AzZ":
             self.at += 2
             return start_of_text(start) if c == "A" else end_of_text(start)
-        got = self.class_escape(in_class=False)
-        if isinstance(got, int):
-            return chr(got)
-        return chars(got)
+        value = self.class_escape(in_class=False)
+        if isinstance(value, int):
+            return chr(value)
+        return chars(value)
 
 
 

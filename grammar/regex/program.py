@@ -1,7 +1,7 @@
-r"""Programs of patterns with assertions, and the languages of the automata that run them.
+r"""Programs of patterns with assertions, and the languages of the automata that execute them.
 
 A program is a list of reads, ordered jumps and checks, written from its end (K. Thompson, "Regular expression search
-algorithm", 1968).  :mod:`wfsa.grammar.regex.first_match` runs it with the order of the jumps,
+algorithm", 1968).  :mod:`wfsa.grammar.regex.first_match` executes it with the order of the jumps,
 :mod:`wfsa.grammar.regex.all_matches` without.
 """
 
@@ -34,7 +34,7 @@ MATCH = 0
 
 
 class TooLarge(Exception):
-    """The program, its automaton or its tree is larger than its limit; the caller says which pattern."""
+    """The program, its automaton or its tree exceeds its limit; the caller reports the pattern."""
 
 
 class Read(NamedTuple):
@@ -47,7 +47,7 @@ class Split(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """Into loop `number`, or on."""
+    """A jump into loop `number`, or past it."""
 
     number: int
     body: int
@@ -56,7 +56,7 @@ class Turn(NamedTuple):
 
 
 class End(NamedTuple):
-    """After a turn of loop `number`: to its next turn; on, if this turn read nothing."""
+    """After a turn of loop `number`: a jump to its next turn, or past it if this turn read nothing."""
 
     number: int
     again: int
@@ -72,7 +72,7 @@ Instruction = Read | Split | Turn | End | Check | None
 
 
 class Program:
-    """The program of a pattern, the look-behinds in it, and classes of code points that nothing in it tells apart."""
+    """The program of a pattern, its look-behinds, and classes of code points that nothing in it distinguishes."""
 
     def __init__(self, node: Node) -> None:
         self.code: list[Instruction] = [None]
@@ -114,7 +114,7 @@ class Program:
                 return self.loop(body, low, high, lazy, after)
             case Assertion():
                 return self.add(Check(node, after))
-        raise AssertionError(f"not what a parser makes: {node!r}")
+        raise AssertionError(f"not a node that the parser makes: {node!r}")
 
     def loop(self, body: Node, low: int, high: int | None, lazy: bool, after: int) -> int:
         start = after
@@ -149,8 +149,8 @@ def _sets(tree: Regular, out: dict[Ranges, None]) -> None:
 
 
 def _classes(sets: list[Ranges]) -> list[list[tuple[int, int]]]:
-    """Code points that no set tells apart, as ranges."""
-    changes: dict[int, int] = {0: 0, MAX_CODE_POINT + 1: 0}  # at a code point: which sets begin or end
+    """Return the classes of code points that no set separates, as ranges."""
+    changes: dict[int, int] = {0: 0, MAX_CODE_POINT + 1: 0}  # code point -> the sets that begin or end there
     for i, ranges in enumerate(sets):
         for low, high in ranges:
             changes[low] = changes.get(low, 0) ^ 1 << i
@@ -164,7 +164,7 @@ def _classes(sets: list[Ranges]) -> list[list[tuple[int, int]]]:
 
 
 def solve(edges: list[dict[int, int]], accepting: list[bool], classes: list[list[tuple[int, int]]]) -> Regular:
-    """The language of an automaton that starts in its state 0.
+    """Return the language of an automaton that starts in its state 0.
 
     edges: for each state, its targets, each with the classes that lead there (bit i: ``classes[i]``).
     States with equal edges are merged first.
@@ -201,14 +201,14 @@ def solve(edges: list[dict[int, int]], accepting: list[bool], classes: list[list
 
 
 def _alive(edges: list[dict[int, int]], accepting: list[bool]) -> set[int]:
-    """The states from which an accepting state can be reached."""
+    """Return the states from which an accepting state can be reached."""
     into: list[list[int]] = [[] for _ in edges]
     for n, out in enumerate(edges):
         for to in out:
             into[to].append(n)
     todo = [n for n, yes in enumerate(accepting) if yes]
     alive = set(todo)
-    for n in todo:  # grows while it is walked
+    for n in todo:  # grows during the loop
         new = [m for m in into[n] if m not in alive]
         alive.update(new)
         todo += new

@@ -1,4 +1,4 @@
-"""One assertion applied to the text beside it, and what that takes: the lengths of words, and whether one is empty."""
+"""Applies one assertion to the text next to it; also lengths of words, and tests for the empty word."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from .nodes import Assertion
 
 
 def lengths(tree: Regular) -> tuple[int, int | None]:
-    """A lower and an upper bound (None: no bound) on the number of code points in the words of `tree`."""
+    """Return a lower and an upper bound (None: no bound) on the code points in the words of `tree`."""
     match tree:
         case Literal(data):
             n = sum(1 for b in data if b & 0xC0 != 0x80)
@@ -89,11 +89,11 @@ def nullable(tree: Regular) -> bool:
     return False
 
 
-# ---- applying one assertion to the text beside it ------------------------------------------------------------------
+# ---- applying one assertion to the text next to it -----------------------------------------------------------------
 
 
 def single_chars(tree: Regular) -> Ranges | None:
-    """The ranges of a tree that is one code point, else None."""
+    """Return the ranges of a tree that is one code point, else None."""
     if isinstance(tree, Chars):
         return tree.ranges
     if isinstance(tree, Literal) and lengths(tree)[0] == 1:
@@ -109,7 +109,7 @@ def in_ranges(c: int, ranges: Ranges) -> bool:
 
 
 def _common(a: Ranges, b: Ranges) -> list[tuple[int, int]]:
-    """What is in both."""
+    """Return the ranges of the code points in both."""
     out: list[tuple[int, int]] = []
     i = j = 0
     while i < len(a) and j < len(b):
@@ -124,7 +124,7 @@ def _common(a: Ranges, b: Ranges) -> list[tuple[int, int]]:
 
 
 def restrict(tree: Regular, a: Assertion) -> Regular:
-    """The words of `tree` that satisfy `a`, when they are all that stands on its side."""
+    """Return the words of `tree` that satisfy `a`, where they are all the text on its side."""
     if tree == NOTHING:
         return tree
     if tree == EPSILON or (not a.loose and a.core == EPSILON):
@@ -149,7 +149,7 @@ def restrict(tree: Regular, a: Assertion) -> Regular:
 
 
 def _restrict_char(tree: Regular, allowed: Ranges, a: Assertion) -> Regular:
-    """`restrict` for an assertion about the one character next to the place."""
+    """Apply `restrict` for an assertion about the one character next to the place."""
     match tree:
         case Literal(data):
             if not data:
@@ -163,19 +163,19 @@ def _restrict_char(tree: Regular, allowed: Ranges, a: Assertion) -> Regular:
         case Alt(parts):
             return alt(*(_restrict_char(p, allowed, a) for p in parts))
         case Repeat(body, low, high) if lengths(body)[0] >= 1:
-            one = _restrict_char(body, allowed, a)
+            first = _restrict_char(body, allowed, a)
             more = repeat(body, max(low - 1, 0), None if high is None else high - 1)
-            some = cat(one, more) if a.ahead else cat(more, one)
-            return alt(EPSILON, some) if low == 0 and a.negative else some
+            repeated = cat(first, more) if a.ahead else cat(more, first)
+            return alt(EPSILON, repeated) if low == 0 and a.negative else repeated
         case Cat(parts):
             edge, rest = (parts[0], parts[1:]) if a.ahead else (parts[-1], parts[:-1])
             if lengths(edge)[0] >= 1:
                 done = _restrict_char(edge, allowed, a)
                 return cat(done, *rest) if a.ahead else cat(*rest, done)
             if isinstance(edge, Repeat) and edge.min == 0 and lengths(edge.body)[0] >= 1:
-                some = _restrict_char(Repeat(edge.body, 1, edge.max), allowed, a)
-                none = _restrict_char(cat(*rest), allowed, a)
-                return alt(cat(some, *rest) if a.ahead else cat(*rest, some), none)
+                non_empty = _restrict_char(Repeat(edge.body, 1, edge.max), allowed, a)
+                without_edge = _restrict_char(cat(*rest), allowed, a)
+                return alt(cat(non_empty, *rest) if a.ahead else cat(*rest, non_empty), without_edge)
     if a.negative:
         return minus(tree, a.language)
     return And((tree, a.language))

@@ -1,11 +1,11 @@
-"""Shortest match: where a matcher that stops at the first match stops.
+"""Shortest match: the words at which a matcher stops that stops at the first match.
 
-A matcher that reads a text from the left and stops as soon as what it has read is a word of L, stops at the words of
+A matcher that reads a text from the left, and stops when it has read a word of L, stops at the words of
 
     S(L)  =  { w in L : no proper prefix of w is in L }  =  L \\ L Σ+
 
-No word of S(L) begins another, so that S(L) has at most one word at any place of a text.  If the empty word is in L,
-it is the only one.
+No word of S(L) begins another, so S(L) has at most one word at any place of a text.  If the empty word is in L, it is
+the only one.
 """
 
 from __future__ import annotations
@@ -16,5 +16,5 @@ _BYTES = plus(ByteSet(((0, 255),)))
 
 
 def shortest(tree: Regular) -> Regular:
-    """The words of `tree` none of which begins with another word of it."""
+    """Return the words of `tree` that do not begin with another word of it."""
     return minus(tree, cat(tree, _BYTES))

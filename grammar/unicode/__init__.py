@@ -1,1 +1,1 @@
-"""Sets of characters by Unicode's properties."""
+"""Sets of characters, by properties of Unicode."""

@@ -1,11 +1,11 @@
-"""Unicode scripts and two binary properties that :mod:`unicodedata` does not know, as tables.
+"""Tables of Unicode scripts and two binary properties that :mod:`unicodedata` lacks.
 
-Problem: ``\\p{Script=Greek}`` and ``\\p{Alphabetic}`` are wanted exactly, and the standard library has neither.
-Guessing a script from character names is wrong for a few characters in nearly every script.
-So the ranges are written down, computed from the properties of Unicode 14.0 (one run over all code points).
+Problem.  ``\\p{Script=Greek}`` and ``\\p{Alphabetic}`` must be exact, and the standard library has neither.  Guessing a
+script from character names is wrong for a few characters in nearly every script.  So the ranges are written down here,
+computed from the properties of Unicode 14.0 (one run over all code points).
 
-Layout: one text per property, hexadecimal code points, ``first-last`` or ``single``, ascending, space separated.
-The texts are read on first use by :func:`wfsa.grammar.unicode.sets.property_ranges`.
+Layout: one text per property, of hexadecimal code points, ``first-last`` or ``single``, ascending, separated by spaces.
+:func:`wfsa.grammar.unicode.sets.property_ranges` reads the texts on first use.
 """
 
 from __future__ import annotations

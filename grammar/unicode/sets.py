@@ -1,17 +1,18 @@
 r"""Sets of code points that regex classes name: \d \w \s, general categories, scripts, case orbits.
 
-Problem: a class such as ``\w`` or ``\p{Lu}`` is a function of a code point, and a terminal needs it as ranges.
-Asking a predicate 1,114,112 times from Python costs a tenth of a second; most schemas need none of it.
+Problem.  A class such as ``\w`` or ``\p{Lu}`` is a function of a code point, and a terminal needs it as ranges.
+Calling a predicate 1,114,112 times from Python costs a tenth of a second, and most schemas need none of it.
 
-Method: nothing is computed before it is asked for, and everything is computed once.
-- ``\d \w \s`` of Python: one string of the code points, and :mod:`re` itself finds the runs (about 5 ms for ``\w``,
-  and exact by construction: the ranges are what Python's ``\w`` matches).
-- General categories: one pass of ``unicodedata.category`` over the planes that hold assigned characters.
+Method.  Everything is computed on first use, and once.
+- ``\d \w \s`` of Python: :mod:`re` itself finds the runs in one string of all code points (about 5 ms for ``\w``).
+That
+  is exact by construction: the ranges are what Python's ``\w`` matches.
+- General categories: one pass of ``unicodedata.category`` over the planes with assigned characters.
 - Scripts, Alphabetic, Emoji: the tables of :mod:`wfsa.grammar.unicode.scripts`.
-- Case: two code points are the same without case if their simple case folding (statuses C and S of CaseFolding.txt)
-  is the same; ``ß`` is not ``ss``, and dotted and dotless i stay apart.  ASCII letters need no table.
+- Case: two code points are equal without case if their simple case folding (statuses C and S of CaseFolding.txt) is
+  equal; ``ß`` is not ``ss``, and dotted and dotless i differ.  ASCII letters need no table.
 
-All results are sorted, disjoint, inclusive ranges; surrogates may be in them (`chars` drops them).
+All results are sorted, disjoint, inclusive ranges.  They may contain surrogates, which `chars` drops.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ POSIX: dict[str, Ranges] = {
     "xdigit": ((48, 57), (65, 70), (97, 102)),
 }
 
-# Long names of the general categories, squeezed as `_squeeze` does.
+# Long names of the general categories, normalised by `_squeeze`.
 _CATEGORY_NAMES = {
     "letter": "L", "casedletter": "LC", "uppercaseletter": "Lu", "lowercaseletter": "Ll", "titlecaseletter": "Lt",
     "modifierletter": "Lm", "otherletter": "Lo", "mark": "M", "combiningmark": "M", "nonspacingmark": "Mn",
@@ -77,23 +78,23 @@ _SCRIPT_CODES = {
 }
 
 
-_LAST_LETTER = 0x3FFFF  # planes 4 to 16 hold no letter, digit or space
+_LAST_LETTER = 0x3FFFF  # planes 4 to 16 have no letters, digits or spaces
 
 
 @lru_cache(maxsize=3)
 def python_class(letter: str) -> Ranges:
-    r"""What ``\d``, ``\w`` or ``\s`` matches in a Python pattern on text."""
-    last = 0x3000 if letter == "s" else _LAST_LETTER  # the ideographic space is the last one
+    r"""Return the ranges that ``\d``, ``\w`` or ``\s`` matches in a Python pattern on text."""
+    last = 0x3000 if letter == "s" else _LAST_LETTER  # the ideographic space is the last space
     every = np.arange(last + 1, dtype="<u4").tobytes().decode("utf-32-le", "surrogatepass")
     return tuple((m.start(), m.end() - 1) for m in re.finditer(rf"\{letter}+", every))
 
 
 @lru_cache(maxsize=1)
 def _categories() -> dict[str, Ranges]:
-    """Ranges of each two-letter general category, with each code point in exactly one."""
+    """Return the ranges of each two-letter general category; each code point is in exactly one."""
     runs: dict[str, list[tuple[int, int]]] = {}
     category = unicodedata.category
-    # Planes 4 to 13 are unassigned, 15 and 16 are private; all but the last two code points of each are alike.
+    # Planes 4 to 13 are unassigned, 15 and 16 are private, except for the last two code points of each.
     scanned = ((0, 0x3FFFF), (0xE0000, 0xEFFFF))
     for first, last in scanned:
         start, kind = first, category(chr(first))
@@ -110,7 +111,7 @@ def _categories() -> dict[str, Ranges]:
 
 @lru_cache(maxsize=256)
 def category_ranges(name: str) -> Ranges | None:
-    """A general category by its short name ("Lu", "L", "LC"), or None if there is none of that name."""
+    """Return a general category by its short name ("Lu", "L", "LC"), or None if there is no such category."""
     table = _categories()
     if name == "LC":
         members = ["Lu", "Ll", "Lt"]
@@ -134,9 +135,9 @@ def _read_table(text: str) -> Ranges:
 
 @lru_cache(maxsize=256)
 def property_ranges(text: str) -> Ranges | None:
-    r"""What stands between the braces of ``\p{...}``: ``Lu``, ``Letter``, ``gc=Lu``, ``Script=Greek``, ``Greek``.
+    r"""Return the ranges of a name in ``\p{...}``: ``Lu``, ``Letter``, ``gc=Lu``, ``Script=Greek``, ``Greek``.
 
-    None if the property is not known (then the caller raises: guessing would widen the language).
+    None if the property is not known; then the caller raises an error, since guessing would widen the language.
     """
     key, eq, value = text.partition("=")
     name = _squeeze(value if eq else key)
@@ -148,9 +149,9 @@ def property_ranges(text: str) -> Ranges | None:
             return None
     for short in (_CATEGORY_NAMES.get(name), name.upper() if len(name) == 1 else name.capitalize()):
         if short is not None:
-            found = category_ranges("LC" if short in ("Lc", "L&") else short)
-            if found is not None:
-                return found
+            ranges = category_ranges("LC" if short in ("Lc", "L&") else short)
+            if ranges is not None:
+                return ranges
     return None if eq else _binary(name) or _script(name)
 
 
@@ -190,11 +191,11 @@ def _predicate(test: object) -> Ranges:
     return normal_ranges(((c, c) for c in range(0x20000) if test(chr(c))), MAX_CODE_POINT)
 
 
-_LAST_CASED = 0x1E943  # no code point above it has a case mapping
+_LAST_CASED = 0x1E943  # the last code point with a case mapping
 
 
 def _fold(c: int) -> int:
-    """Simple case folding of one code point."""
+    """Return the simple case folding of one code point."""
     s = chr(c)
     t = s.casefold()
     if len(t) != 1:
@@ -204,7 +205,7 @@ def _fold(c: int) -> int:
 
 @lru_cache(maxsize=1)
 def _orbits() -> dict[int, tuple[int, ...]]:
-    """For each code point that has case: all code points with the same folding."""
+    """Map each code point that has case to all code points with the same folding."""
     groups: dict[int, list[int]] = {}
     for c in range(_LAST_CASED + 1):
         f = _fold(c)
@@ -214,7 +215,7 @@ def _orbits() -> dict[int, tuple[int, ...]]:
 
 
 def case_variants(c: int) -> tuple[int, ...]:
-    """All code points equal to `c` without case, `c` among them, ascending."""
+    """Return all code points equal to `c` without case, including `c`, in ascending order."""
     if c < 128:
         if not (65 <= c <= 90 or 97 <= c <= 122):
             return (c,)
@@ -225,10 +226,10 @@ def case_variants(c: int) -> tuple[int, ...]:
 
 
 def ignore_case(ranges: Iterable[tuple[int, int]]) -> Ranges:
-    """`ranges` closed under case."""
-    given = normal_ranges(ranges, MAX_CODE_POINT)
-    out = list(given)
-    for lo, hi in given:
+    """Return `ranges` closed under case."""
+    normal = normal_ranges(ranges, MAX_CODE_POINT)
+    out = list(normal)
+    for lo, hi in normal:
         if hi < 128 or hi - lo < 64:
             out += ((v, v) for c in range(lo, hi + 1) for v in case_variants(c))
         else:
@@ -237,7 +238,7 @@ def ignore_case(ranges: Iterable[tuple[int, int]]) -> Ranges:
 
 
 def ignore_ascii_case(ranges: Iterable[tuple[int, int]]) -> Ranges:
-    """`ranges` closed under the case of ASCII letters: the Kelvin sign is no k."""
-    given = normal_ranges(ranges, MAX_CODE_POINT)
-    swapped = ((max(lo, a) + by, min(hi, a + 25) + by) for lo, hi in given for a, by in ((65, 32), (97, -32)))
-    return normal_ranges((*given, *swapped), MAX_CODE_POINT)
+    """Return `ranges` closed under the case of ASCII letters; the Kelvin sign is not a k."""
+    normal = normal_ranges(ranges, MAX_CODE_POINT)
+    swapped = ((max(lo, a) + by, min(hi, a + 25) + by) for lo, hi in normal for a, by in ((65, 32), (97, -32)))
+    return normal_ranges((*normal, *swapped), MAX_CODE_POINT)
