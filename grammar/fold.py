@@ -218,20 +218,20 @@ def callees_first(table: Mapping[str, Expr]) -> list[str]:
 
 def fold_table(table: dict[str, Expr], start: str, budget: int, weigh: Weights) -> None:
     """Fold the rules in place until nothing changes, and remove the rules that are no longer needed."""
-    known: dict[str, Regular] = {}
+    trees: dict[str, Regular] = {}
     changed = True
     while changed:
         changed = False
         for name in callees_first(table):
             before = table[name]
             check()
-            if isinstance(before, Regular) and name in known:
+            if isinstance(before, Regular) and name in trees:
                 continue
-            after = fold_expression(before, known, budget, weigh)
+            after = fold_expression(before, trees, budget, weigh)
             if name in references(after):
-                after = fold_expression(_tail_loop(name, after), known, budget, weigh)
-            if isinstance(after, Regular) and name not in known:
-                known[name] = after
+                after = fold_expression(_tail_loop(name, after), trees, budget, weigh)
+            if isinstance(after, Regular) and name not in trees:
+                trees[name] = after
                 changed = True
             table[name] = after
         once = {name for name, e in table.items() if name != start and isinstance(e, Ref) and e.name != name}

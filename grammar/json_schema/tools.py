@@ -72,10 +72,10 @@ class _Registry:
         self._outer = outer
 
     def __getitem__(self, uri: str) -> Any:
-        found = self.documents[uri] if uri in self.documents else contents_of(self._outer, uri)
-        if found is None:
+        schema = self.documents[uri] if uri in self.documents else contents_of(self._outer, uri)
+        if schema is None:
             raise KeyError(uri)
-        return found
+        return schema
 
 
 @Boundary(SchemaError)
@@ -89,15 +89,15 @@ def read_tools(
     options = options or SchemaOptions()
     if is_response_format(tools):
         return read_json_schema(_response_schema(tools), options, too_large)
-    found = listed_tools(tools)
+    listed = listed_tools(tools)
     own: dict[str, Any] = {}
     calls = []
-    for tool in found:
+    for tool in listed:
         own[tool.path] = tool.schema
         if isinstance(tool.schema, dict) and "$schema" not in tool.schema:
             own[tool.path] = {"$schema": _DRAFT_NAMES[options.draft], **tool.schema}
     inner = replace(options, registry=_Registry(own, options.registry))
-    for tool in found:
+    for tool in listed:
         arguments = {"type": "object", "$ref": tool.path}
         # A tool that no call fits would fall out of the union without a word.
         read_json_schema({"$schema": _DRAFT_NAMES[2020], **arguments}, inner, too_large)
@@ -109,7 +109,7 @@ def read_tools(
         })  # fmt: skip
     lowered = read_json_schema({"$schema": _DRAFT_NAMES[2020], "anyOf": calls}, inner, too_large)
     source = lowered.source and replace(lowered.source, tools=True)
-    parts = _report_parts([t for t in found if t.schema is not _NO_ARGUMENTS], options, lowered.widenings)
+    parts = _report_parts([t for t in listed if t.schema is not _NO_ARGUMENTS], options, lowered.widenings)
     return replace(lowered, report=SchemaReport(placed_entries, *parts), source=source)
 
 

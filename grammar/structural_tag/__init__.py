@@ -1,4 +1,4 @@
-"""Structural tags: text with free parts, tags and calls in it (see :mod:`.lowering`)."""
+"""Structural tags: text that contains free parts, tags and calls (see :mod:`.lowering`)."""
 
 from .lowering import TokenNames, read_structural_tag
 

@@ -1,21 +1,21 @@
-"""The arguments of a call in an XML-like style, from the same shapes as JSON documents.
+"""Lowers the arguments of a call in an XML-like style, from the same shapes as JSON documents.
 
 Input: the schema of the arguments, and a style.  Output: a grammar of their texts.
 
     alternatives        shapes of the schema, as for JSON                    (json_schema)
     Objects, Arrays     which properties and items, in which states          (json_schema)
-    StyleProductions    their rules: begins and ends in place of brackets    (here)
+    StyleProductions    their rules: begins and ends instead of brackets     (here)
     Lowering            values that are JSON in the style                    (json_schema)
 
-So every keyword says of arguments what it says of documents.  What differs:
+So every keyword has the same effect on arguments as on documents.  The differences are:
 
     strings         are texts: the language of the values, without those in which the end of the value occurs
-    JSON values     no string in them is spelled with the end of the value; another spelling is taken where there is one
-    other names     properties that the schema does not name are taken only where ``additionalProperties`` (or what else
-                    says something of other properties) is there: a model is not asked for arguments that nobody wants.
-                    Of these names only plain ones are taken, and in a style that writes names twice none
+    JSON values     contain no string that is spelled with the end of the value; another spelling is used if one exists
+    other names     properties that the schema does not name are taken only under ``additionalProperties`` (or another
+                    keyword for other properties), so that a model does not write arguments that no tool expects.  Only
+                    plain names are taken, and none in a style that writes names twice
 
-Where a style does not tell the type of a value, a text counts as a string if the schema has strings, and as JSON.
+In a style without type labels, a text counts as a string if the schema has strings, and also as JSON.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ _KINDS = (("number", NUMBER), ("boolean", BOOLEAN), ("null", NULL), ("array", AR
 
 
 class Ends(Protocol):
-    """What the grammar around makes of texts, in which special tokens may stand."""
+    """The grammar's spelling of texts that can contain special tokens."""
 
     def written(self, text: str) -> Expr:
-        """A text of the style."""
+        """Return a text of the style."""
 
     def ended(self, words: Regular | None, end: str, barred: frozenset[bytes]) -> Expr:
-        """Text that ends where `end` first occurs: one of `words`, or any, and nothing barred in it."""
+        """Return text up to the first occurrence of `end`: one of `words`, or any text, without barred strings."""
 
 
 def read_arguments(
@@ -62,7 +62,7 @@ def read_arguments(
 ) -> LoweredSchema:
     """Lower the schema of arguments to a grammar of their texts in a style.
 
-    `too_large` and `barred` as for :func:`.read_json_schema`; raises what that raises.
+    `too_large`, `barred` and the errors raised are those of :func:`.read_json_schema`.
     """
     try:
         document = Document(schema, draft_of(schema, options.draft), options, too_large, True, barred)
@@ -73,7 +73,7 @@ def read_arguments(
 
 
 class _ArgumentLowering(Lowering):
-    """Makes the grammar of one schema's arguments in a style.  Values that are JSON have a lowering of their own."""
+    """Makes the grammar of one schema's arguments in a style.  Values that are JSON have their own lowering."""
 
     __slots__ = ("_constants", "_style_shapes", "closing", "ends", "json", "style")
     out: StyleProductions
@@ -83,11 +83,11 @@ class _ArgumentLowering(Lowering):
         super().__init__(document, self.json.read, StyleProductions(self.json.out, style, ends.written))
         self.style, self.ends = style, ends
         self.closing = replace(document.options, additional_properties="forbid")
-        self._constants: dict[int, dict[str, Any]] = {}  # by the number of a value, which the schema keeps alive
+        self._constants: dict[int, dict[str, Any]] = {}  # by the id of a value, which the schema keeps alive
         self._style_shapes: dict[int, tuple[Handle, list[Shape]]] = {}
 
     def arguments(self, schema: Any) -> Grammar:
-        """Return the texts of the arguments; raises NoDocument if there are none."""
+        """Return the grammar of the arguments; raises NoDocument if there are none."""
         shapes = self._closed((schema, "$"))
         start: Symbol = Empty("arguments are an object, and the schema has none", "$")
         if any(narrowed(s, OBJECT) for s in shapes):
@@ -101,7 +101,7 @@ class _ArgumentLowering(Lowering):
         return [closed(s, self.closing) for s in self.read.of_handle(handle, Tracks.EACH)]
 
     def described(self, handle: Handle) -> list[Shape]:
-        """Return what is written for a child: closed as the arguments are, where it is written in the style."""
+        """Return the alternatives of a child; those written in the style are closed, as the arguments are."""
         if self.style.item is None:
             return self.read.described(handle)
         number = number_of(handle)
@@ -110,12 +110,12 @@ class _ArgumentLowering(Lowering):
         return self._style_shapes[number][1]
 
     def union(self, shapes: list[Shape], path: str) -> Symbol:
-        """Return the symbol of a value with its end, from the place behind its key."""
+        """Return the symbol of a value with its end; it begins after the key."""
         out, types, ways = self.out, self.style.types, Parts(path)
         if any(s.mask & STRING for s in shapes):
             ways.take(self.text(shapes, path))
         end = out.text(self.style.stop, path)
-        as_json: dict[str, int] = {}  # what the style tells -> the types that are JSON
+        as_json: dict[str, int] = {}  # type label of the style -> the types written as JSON
         for kind, mask in _KINDS:
             label = types.get(kind, "")
             if self.style.item is None or kind not in ("array", "object"):
@@ -123,32 +123,32 @@ class _ArgumentLowering(Lowering):
             elif any(narrowed(s, mask) for s in shapes):
                 inside = self.containers(shapes, mask, path)
                 if not isinstance(inside, Empty):
-                    inside = out.sequence((*self.told(label, path), inside, *end), kind, path)
+                    inside = out.sequence((*self.type_label(label, path), inside, *end), kind, path)
                 ways.take(inside)
         for label, mask in as_json.items():
-            some = [narrow for s in shapes if (narrow := narrowed(s, mask)) is not None]
-            if not some:
+            of_types = [narrow for s in shapes if (narrow := narrowed(s, mask)) is not None]
+            if not of_types:
                 continue
-            document = self.json.union(some, path)
+            document = self.json.union(of_types, path)
             if not isinstance(document, Empty):
-                parts = (*self.told(label, path), document, *out.symbols(SPACE, path), *end)
+                parts = (*self.type_label(label, path), document, *out.symbols(SPACE, path), *end)
                 document = out.sequence(parts, "value", path)
             ways.take(document)
         return ways.union(out)
 
-    def told(self, label: str, path: str) -> tuple[int, ...]:
-        """Return what tells the type of a value."""
+    def type_label(self, label: str, path: str) -> tuple[int, ...]:
+        """Return the symbols of the label of a value's type."""
         return self.out.text(label + self.style.value, path) if self.style.types else ()
 
     def containers(self, shapes: list[Shape], kind: int, path: str) -> Symbol:
-        """Return the symbol of the objects or arrays, by `kind`, of some shapes, in the style."""
+        """Return the symbol of some shapes' objects or arrays in the style; `kind` says which."""
         parts = Parts(path)
         for shape in shapes:
             if shape.values is not None:
-                some = [v for v in shape.values if type_of(v) & kind and self.read.accepts(v, shape)]
-                for value in some:
+                accepted = [v for v in shape.values if type_of(v) & kind and self.read.accepts(v, shape)]
+                for value in accepted:
                     parts.take(self.nested(self.constant(value, shape.path), kind))
-                if not some:
+                if not accepted:
                     parts.take(Empty(NO_VALUE, shape.path))
             elif shape.mask & kind:
                 parts.take(self.nested(shape, kind))
@@ -163,7 +163,7 @@ class _ArgumentLowering(Lowering):
         return Shape(path, mask=ARRAY, arrays=Arrays(items, NOTHING_AT_ALL, n, n))
 
     def only(self, value: Any, path: str) -> Handle:
-        """Return a child that is one value; the same one wherever the same object is in a constant."""
+        """Return a child that is one value; the same child for the same Python object in a constant."""
         return self._constants.setdefault(id(value), {"const": value}), path
 
     def text(self, shapes: list[Shape], path: str) -> Symbol:
@@ -179,7 +179,7 @@ class _ArgumentLowering(Lowering):
                 if words:
                     languages.append(Words(frozenset(words)))
                 elif texts:
-                    why = Empty("each of the texts has what ends a value in it", shape.path)
+                    why = Empty("each of the texts contains the end of a value", shape.path)
                 continue
             if path in self.document.widenings.too_large:
                 shape = any_texts(self.document.widenings, shape)
@@ -196,8 +196,8 @@ class _ArgumentLowering(Lowering):
         if texts is not None and self.style.trims:
             texts = untrimmed(texts)
         symbols = self.out.symbols(self.ends.ended(texts, self.style.stop, self.document.barred), path)
-        return self.out.sequence((*self.told(self.style.types.get("string", ""), path), *symbols), "text", path)
+        return self.out.sequence((*self.type_label(self.style.types.get("string", ""), path), *symbols), "text", path)
 
     def ends_in(self, word: bytes) -> bool:
-        """Whether what ends a value occurs in a text."""
+        """Whether the end of a value occurs in a text."""
         return any(mark in word for mark in self.document.barred)

@@ -1,8 +1,8 @@
-"""Calls in a text, read back: the inverse of what :mod:`.tools` lets a model write.
+"""Reads the calls in a text: the inverse of the grammars that :mod:`.tools` makes.
 
-Every text under a constraint of tools is read, in every format.  Where a mark occurs in a string of the arguments, the
-JSON around it says where the string ends, so marks are never searched for in JSON; in XML-like styles no value holds
-its end (:mod:`.arguments`).
+Every text under a constraint of tools can be read, in every format.  If a mark occurs in a string of the arguments, the
+JSON around it shows where the string ends; so marks are never searched for in JSON.  In XML-like styles no value
+contains its end (:mod:`.arguments`).
 
     a format with an opening    text up to the opening, then calls with separators, then the closing
     others                      text in which each call begins where the trigger first occurs
@@ -26,7 +26,7 @@ from .xml_values import WHITE, Cursor, read_json_value, read_xml_arguments
 
 
 class WrittenCall(NamedTuple):
-    """A call of a text: the tool, its arguments as JSON values, and the characters in which it is written."""
+    """A call in a text: the tool, its arguments as JSON values, and the range of its characters."""
 
     tool: ToolSchema
     arguments: dict[str, Any]
@@ -35,7 +35,7 @@ class WrittenCall(NamedTuple):
 
 
 class WrittenCalls(NamedTuple):
-    """The calls of a text, in their order, and the pieces of the text outside of the calls and their marks."""
+    """The calls in a text, in order, and the pieces of text outside the calls and their marks."""
 
     calls: list[WrittenCall]
     outside: list[str]
@@ -44,10 +44,10 @@ class WrittenCalls(NamedTuple):
 def read_written_calls(
     text: str, tools: Sequence[ToolSchema], form: str | None, options: SchemaOptions
 ) -> WrittenCalls:
-    """Read the calls of a text.
+    """Read the calls in a text.
 
-    form: one of `FORMATS`, None for one call as JSON.  options: those under which the schemas were compiled.
-    Raises DecodingError, with the place, for a call that is cut off or is none of the format's.
+    form: one of `FORMATS`; None for one call as JSON.  options: those with which the schemas were compiled.
+    Raises DecodingError, with the place, for a call that is incomplete or not in the format.
     """
     if form is None:
         return WrittenCalls([_plain_call(text, tools)], [])
@@ -61,7 +61,9 @@ def _plain_call(text: str, tools: Sequence[ToolSchema]) -> WrittenCall:
     cursor = Cursor(text)
     value = read_json_value(cursor)
     if cursor.at < len(text) or not isinstance(value, dict) or not isinstance(value.get("arguments"), dict):
-        raise DecodingError(f"a call is an object with a name and arguments, not {text[:80]!r}; was the text cut off?")
+        raise DecodingError(
+            f"a call must be an object with a name and arguments, not {text[:80]!r}; the text may be cut off"
+        )
     for tool in tools:
         if tool.name == value.get("name"):
             return WrittenCall(tool, value["arguments"], 0, len(text))
@@ -112,12 +114,12 @@ class _Reader:
         try:
             return WrittenCalls(list(self.row("")), [text[cursor.at :]])
         except DecodingError:
-            if is_tagged:  # which a text may begin with as well
+            if is_tagged:  # a text may also begin with the tag
                 return WrittenCalls([], [text])
             raise
 
     def row(self, closing: str) -> Iterator[WrittenCall]:
-        """Calls with separators between them, up to the closing, or as long as there are any."""
+        """Read calls with separators between them, up to the closing, or as long as there are any."""
         yield self.call()
         while not self.cursor.has(closing) if closing else self.cursor.has(self.form.separator + self.form.begin):
             self.cursor.take(self.form.separator)
@@ -127,30 +129,30 @@ class _Reader:
         cursor, form = self.cursor, self.form
         begin = cursor.at
         cursor.take(form.begin)
-        after = cursor.at
+        name_start = cursor.at
         failed: DecodingError | None = None
         for written, tool in self.begins:
             if cursor.has(written):
-                cursor.at = after + len(written)
+                cursor.at = name_start + len(written)
                 try:
                     return WrittenCall(tool, self.arguments(tool), begin, cursor.at)
                 except DecodingError as error:
                     failed = failed or error
-                    cursor.at = after
+                    cursor.at = name_start
         if failed is not None:
             raise failed
         cursor.fail(f"the name of a tool is missing ({_names(self.tools)})")
 
     def arguments(self, tool: ToolSchema) -> dict[str, Any]:
-        """The arguments of a call, with what ends it."""
+        """Read the arguments of a call, including the end of the call."""
         cursor, form = self.cursor, self.form
-        end = form.end.lstrip(WHITE)  # white space in front of it is read with the arguments
-        if form.behind_index:
-            cursor.until(form.behind_index)
+        end = form.end.lstrip(WHITE)  # white space before it is read with the arguments
+        if form.after_index:
+            cursor.until(form.after_index)
         if form.style != "json":
             return read_xml_arguments(cursor, STYLES[form.style], end, tool.schema, self.options)
         value = read_json_value(cursor)
         if not isinstance(value, dict):
-            cursor.fail("arguments are an object")
+            cursor.fail("arguments must be an object")
         cursor.take(end)
         return value

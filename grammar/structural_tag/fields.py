@@ -1,4 +1,4 @@
-"""The fields of a structural tag's formats, and errors that say where one is wrong."""
+"""The fields of a structural tag's formats, and errors with the place of a wrong field."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _MAX_COUNT = (1 << 31) - 1
 
 
 def fail(path: str, message: str) -> NoReturn:
-    """Raise the error of a place."""
+    """Raise SchemaError for a place."""
     raise SchemaError(f"{message}; at {path}")
 
 
 def wrong_text(value: Any) -> str:
-    """What a text has to be, where `value` is none; else ""."""
+    """Describe the texts that are allowed, if `value` is not one; else ""."""
     if not isinstance(value, str):
         return "a string"
     try:
@@ -30,30 +30,30 @@ def wrong_text(value: Any) -> str:
 
 
 def _texts(value: Any) -> str:
-    some = isinstance(value, (list, tuple)) and all(not wrong_text(item) and item for item in value)
-    return "" if some else "a list of strings that are not empty"
+    is_right = isinstance(value, (list, tuple)) and all(not wrong_text(item) and item for item in value)
+    return "" if is_right else "a list of strings that are not empty"
 
 
 def wrong_token(value: Any) -> str:
-    """What names a token, where `value` does not; else ""."""
-    some = type(value) is int or (not wrong_text(value) and bool(value))
-    return "" if some else "a token's number or its text"
+    """Describe the tokens that are allowed, if `value` is not one; else ""."""
+    is_right = type(value) is int or (not wrong_text(value) and bool(value))
+    return "" if is_right else "a token's number or its text"
 
 
 def _tokens(value: Any) -> str:
-    some = isinstance(value, (list, tuple)) and all(not wrong_token(item) for item in value)
-    return "" if some else "a list of tokens' numbers or texts"
+    is_right = isinstance(value, (list, tuple)) and all(not wrong_token(item) for item in value)
+    return "" if is_right else "a list of tokens' numbers or texts"
 
 
 def _begin(value: Any) -> str:
-    some = isinstance(value, dict) or not wrong_text(value)
-    return "" if some else 'a string or {"type": "token", "token": ...}, without lone surrogates'
+    is_right = isinstance(value, dict) or not wrong_text(value)
+    return "" if is_right else 'a string or {"type": "token", "token": ...}, without lone surrogates'
 
 
 def _end(value: Any) -> str:
-    some = isinstance(value, dict) or not wrong_text(value)
-    some = some or (isinstance(value, list) and bool(value) and all(not wrong_text(v) for v in value))
-    return "" if some else 'a string, a list of strings or {"type": "token", "token": ...}, without lone surrogates'
+    is_right = isinstance(value, dict) or not wrong_text(value)
+    is_right = is_right or (isinstance(value, list) and bool(value) and all(not wrong_text(v) for v in value))
+    return "" if is_right else 'a string, a list of strings or {"type": "token", "token": ...}, without lone surrogates'
 
 
 def _one_of(kind: type, name: str) -> Callable[[Any], str]:
@@ -61,13 +61,13 @@ def _one_of(kind: type, name: str) -> Callable[[Any], str]:
 
 
 def _count(value: Any) -> str:
-    some = value is None or (type(value) is int and 0 <= value <= _MAX_COUNT)
-    return "" if some else f"a whole number from 0 to {_MAX_COUNT}"
+    is_right = value is None or (type(value) is int and 0 <= value <= _MAX_COUNT)
+    return "" if is_right else f"a whole number from 0 to {_MAX_COUNT}"
 
 
 def _most(value: Any) -> str:
-    some = type(value) is int and -1 <= value <= _MAX_COUNT
-    return "" if some else f"a whole number up to {_MAX_COUNT}, -1 for no end"
+    is_right = type(value) is int and -1 <= value <= _MAX_COUNT
+    return "" if is_right else f"a whole number up to {_MAX_COUNT}, -1 for no bound"
 
 
 def _schema(value: Any) -> str:
@@ -75,8 +75,8 @@ def _schema(value: Any) -> str:
 
 
 def _rules(value: Any) -> str:
-    some = isinstance(value, (list, tuple)) and all(isinstance(r, (list, tuple)) and len(r) == 2 for r in value)
-    return "" if some and value else "a list of [pattern, format] that is not empty"
+    is_right = isinstance(value, (list, tuple)) and all(isinstance(r, (list, tuple)) and len(r) == 2 for r in value)
+    return "" if is_right and value else "a list of [pattern, format] that is not empty"
 
 
 _FORMAT, _FORMATS = _one_of(dict, "a format: an object with a type"), _one_of((list, tuple), "a list of formats")  # type: ignore[arg-type]
@@ -84,7 +84,7 @@ _FLAG, _STYLE = _one_of(bool, "true or false"), _one_of(str, "the name of a styl
 _REQUIRED = object()
 _TAGS = {"tags": (_FORMATS, _REQUIRED), "at_least_one": (_FLAG, False), "stop_after_first": (_FLAG, False)}
 
-# type -> field -> what it has to be, and what it is if it is not there
+# type -> field -> (check of the value, default)
 FIELDS: Mapping[str, Mapping[str, tuple[Callable[[Any], str], Any]]] = {
     "const_string": {"value": (wrong_text, _REQUIRED)},
     "json_schema": {
@@ -114,24 +114,24 @@ FIELDS: Mapping[str, Mapping[str, tuple[Callable[[Any], str], Any]]] = {
 }  # fmt: skip
 
 
-def fields_of(given: Any, path: str, kind: str | None = None) -> dict[str, Any]:
-    """All fields of a format, with its ``type``, checked; `kind` is the type where the place allows no other."""
-    if not isinstance(given, dict):
-        fail(path, f"a format is an object with a type, not {shown(given)}")
-    name = given.get("type", kind)
+def fields_of(description: Any, path: str, kind: str | None = None) -> dict[str, Any]:
+    """Return all fields of a format, with its ``type``, checked; `kind` is the only type that the place allows."""
+    if not isinstance(description, dict):
+        fail(path, f"a format must be an object with a type, not {shown(description)}")
+    name = description.get("type", kind)
     if not isinstance(name, str) or name not in FIELDS or (kind is not None and name != kind):
-        known = kind or ", ".join(FIELDS)
-        fail(path, f"a format of type {shown(name)} is not known here; known are {known}")
+        types = kind or ", ".join(FIELDS)
+        fail(path, f"a format of type {shown(name)} is not known here; known are {types}")
     known_fields = FIELDS[name]
-    for field in given:
+    for field in description:
         if field != "type" and field not in known_fields:
             fail(path, f"{name} has no field {shown(field)}; it has {', '.join(known_fields)}")
     out: dict[str, Any] = {"type": name}
     for field, (wrong, default) in known_fields.items():
-        value = given.get(field, default)
+        value = description.get(field, default)
         if value is _REQUIRED:
             fail(path, f"{name} lacks the field {field!r}")
-        problem = wrong(value) if field in given else ""
+        problem = wrong(value) if field in description else ""
         if problem:
             fail(f"{path}.{field}", f"{field} must be {problem}, not {shown(value)}")
         out[field] = value
@@ -139,14 +139,14 @@ def fields_of(given: Any, path: str, kind: str | None = None) -> dict[str, Any]:
 
 
 def whole(description: Any) -> tuple[Any, str]:
-    """The format of a description, in either of its shapes, and the place where it is."""
+    """Return the format of a description, in either of its forms, and its place."""
     if isinstance(description, str):
         try:
             description = read_json(description)
         except ValueError as error:
-            fail("$", f"a structural tag is a dict or JSON text, and this text is not JSON: {error}")
+            fail("$", f"a structural tag must be a dict or JSON text, and this text is not JSON: {error}")
     if not isinstance(description, dict):
-        fail("$", f"a structural tag is a dict or JSON text, not {shown(description)}")
+        fail("$", f"a structural tag must be a dict or JSON text, not {shown(description)}")
     if "format" in description:
         if description.get("type", "structural_tag") != "structural_tag":
             fail("$.type", f"the type must be 'structural_tag', not {shown(description['type'])}")
@@ -155,7 +155,7 @@ def whole(description: Any) -> tuple[Any, str]:
         return description, "$"
     if "structures" in description or "triggers" in description:
         return _legacy(description), "$"
-    fail("$", "a structural tag has a field 'format', or the fields 'structures' and 'triggers'")
+    fail("$", "a structural tag must have a field 'format', or the fields 'structures' and 'triggers'")
 
 
 def _legacy(description: dict[str, Any]) -> dict[str, Any]:
@@ -163,17 +163,19 @@ def _legacy(description: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(structures, list) or not structures:
         fail("$.structures", f"structures must be a list that is not empty, not {shown(structures)}")
     tags = []
-    for number, one in enumerate(structures):
-        if not isinstance(one, dict) or not {"begin", "end"} <= set(one) or not {"schema", "schema_"} & set(one):
-            fail(f"$.structures[{number}]", f"a structure has the fields begin, schema and end, not {shown(one)}")
-        schema = one.get("schema", one.get("schema_"))
+    for number, structure in enumerate(structures):
+        place = f"$.structures[{number}]"
+        keys = set(structure) if isinstance(structure, dict) else set()
+        if not {"begin", "end"} <= keys or not {"schema", "schema_"} & keys:
+            fail(place, f"a structure must have the fields begin, schema and end, not {shown(structure)}")
+        schema = structure.get("schema", structure.get("schema_"))
         if isinstance(schema, str):
             try:
                 schema = read_json(schema)
             except ValueError as error:
-                fail(f"$.structures[{number}].schema", f"the schema is a text that is not JSON: {error}")
+                fail(f"{place}.schema", f"the schema is a text that is not JSON: {error}")
         content = {"type": "json_schema", "json_schema": schema}
-        tags.append({"type": "tag", "begin": one["begin"], "content": content, "end": one["end"]})
+        tags.append({"type": "tag", "begin": structure["begin"], "content": content, "end": structure["end"]})
     return {
         "type": "triggered_tags", "triggers": description.get("triggers", []), "tags": tags,
         "at_least_one": description.get("at_least_one", False),

@@ -1,6 +1,6 @@
-r"""Structural tags: a JSON description of text with free parts, tags and calls in it, lowered to a grammar.
+r"""Lowers structural tags: JSON descriptions of text that contains free parts, tags and calls.
 
-The description is XGrammar's (documented there as "structural tag"), in both of its shapes:
+The description is XGrammar's (documented there as "structural tag"), in both of its forms:
 
     {"type": "structural_tag", "format": F}
     {"type": "structural_tag", "structures": [{"begin": s, "schema": S, "end": s}], "triggers": [s]}
@@ -9,15 +9,15 @@ F, by its ``type``, is
 
     const_string json_schema any_text grammar regex                     a piece of text
     sequence or optional star plus repeat                               composition
-    tag triggered_tags tags_with_separator dispatch                     what begins and ends with strings
+    tag triggered_tags tags_with_separator dispatch                     parts that begin and end with strings
     token exclude_token any_tokens token_triggered_tags token_dispatch  whole tokens
 
-Free text (``any_text``, and what stands between triggered tags) ends where something occurs: a trigger, what is
-excluded, or the end of the tag around it, if the text comes last in the tag.  `After` carries the latter down, and
-:mod:`.free_text` makes the terminals, so that the first occurrence counts and no other.
+Free text (``any_text``, and the text between triggered tags) ends at the first occurrence of one of several strings: a
+trigger, an excluded string, or the end of the surrounding tag, if the text comes last in the tag.  `After` passes that
+end down, and :mod:`.free_text` makes the terminals, so that only the first occurrence counts.
 
-What is stricter or looser here is told in the report: ``any_order`` keeps required properties and refuses the same one
-twice; budgets of tokens (``max_tokens``) are not enforced in text.
+The report lists the differences from XGrammar: ``any_order`` keeps required properties and refuses a repeated one;
+budgets of tokens (``max_tokens``) are not enforced in text.
 """
 
 from __future__ import annotations
@@ -49,51 +49,51 @@ from .schema_numbers import SchemaNumbers
 from .xml_styles import STYLES, Style
 
 _OUTSIDE_STRINGS = frozenset("{}[]:, \t\n\r0123456789+-.eEtrufalsn")
-MAX_DEPTH = 60  # of formats in formats
-MAX_CHARS = 20_000  # of free text with a bound
+MAX_DEPTH = 60  # nesting of formats
+MAX_CHARS = 20_000  # largest bound of free text
 
 
 class TokenNames(Protocol):
-    """What a description needs of a vocabulary: its tokens by name."""
+    """The part of a vocabulary that a description needs: its tokens by name."""
 
     def ids_of(self, text: str) -> list[int]:
-        """The tokens that have this text: the special one of the name, else those of these bytes."""
+        """Return the tokens with this text: the special token of this name, else the tokens with these bytes."""
 
     def is_token(self, number: int) -> bool:
-        """Whether it is the number of a token."""
+        """Whether `number` is a token of the vocabulary."""
 
     def special_names(self) -> Mapping[str, int]:
-        """The special tokens that may stand in a text, by name."""
+        """Return the special tokens that may occur in a text, by name."""
 
 
 class Marker(NamedTuple):
-    """A string of a description.  Where it names a special token, the token may stand for these bytes.
+    """A string of a description.  Where it names a special token, the token may replace these bytes.
 
-    `by_token`, for each of the names: the bytes in front of it, the token, and what follows.
+    `by_token`: for each such name, the bytes before it, the token, and the rest.
     """
 
     text: bytes
     by_token: tuple[tuple[bytes, Tokens, Expr], ...] = ()
 
-    def behind(self, n: int) -> Expr:
-        """What follows the first `n` bytes of it, where they have been written as bytes."""
+    def rest_from(self, n: int) -> Expr:
+        """Return the rest after the first `n` bytes, where these have been written as bytes."""
         ways = [Seq((Literal(b[n:]), token, rest)) for b, token, rest in self.by_token if len(b) >= n]
         return Choice((Literal(self.text[n:]), *ways)) if ways else Literal(self.text[n:])
 
     def before(self, n: int) -> list[Expr]:
-        """The whole of it, in those ways in which a token begins before byte `n`."""
+        """Return the whole string, in those ways in which a token begins before byte `n`."""
         return [Seq((Literal(b), token, rest)) for b, token, rest in self.by_token if len(b) < n]
 
 
 class After(NamedTuple):
-    """What stands behind a format: one of `ends` is to be written there; free text in front has nothing barred."""
+    """The context after a format: one of `ends` must follow; free text before it contains nothing barred."""
 
     ends: tuple[Marker, ...] = ()
     barred: frozenset[bytes] = frozenset()
     tokens: frozenset[int] = frozenset()
 
     def stops(self) -> frozenset[bytes]:
-        """The strings that free text cannot hold."""
+        """Return the strings that free text must not contain."""
         return self.barred.union(end.text for end in self.ends)
 
 
@@ -104,9 +104,9 @@ NOTHING_AFTER = After()
 def read_structural_tag(
     description: Any, tokens: TokenNames, options: SchemaOptions | None = None, too_large: frozenset[str] = frozenset()
 ) -> LoweredSchema:
-    """Lower a structural tag: a dict, or JSON text of one.
+    """Lower a structural tag: a dict, or its JSON text.
 
-    Raises SchemaError, which ends in the place (``at $.format.tags[2].begin``), GrammarError or LimitError.
+    Raises SchemaError, whose message ends in the place (``at $.format.tags[2].begin``), GrammarError or LimitError.
     """
     return _Lowering(tokens, options or SchemaOptions(), too_large).run(description)
 
@@ -118,8 +118,8 @@ class _Lowering:
         self.table: dict[str, Expr] = {}
         self.origins: dict[str, str] = {}
         self.numbers = SchemaNumbers()
-        self.schemas: dict[Hashable, Inline] = {}  # by the schema and what differs from format to format
-        self.lowered: list[tuple[str, LoweredSchema]] = []  # with the places of the schemas
+        self.schemas: dict[Hashable, Inline] = {}  # by the schema and the settings of the format
+        self.lowered: list[tuple[str, LoweredSchema]] = []  # (place of the schema, its lowering)
         self.notes: list[ReportEntry] = []
         self.depth = 0
         self.special = tokens.special_names()
@@ -145,10 +145,10 @@ class _Lowering:
         self.origins[name] = path
         return Ref(name)
 
-    def format(self, given: Any, path: str, after: After) -> Expr:
-        """What a format and one of the ends behind it derive."""
+    def format(self, description: Any, path: str, after: After) -> Expr:
+        """Return the expression of a format, followed by one of the ends in `after`."""
         check()
-        f = fields_of(given, path)
+        f = fields_of(description, path)
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise LimitError(f"formats are nested more than {MAX_DEPTH} deep; at {path}")
@@ -159,11 +159,11 @@ class _Lowering:
     # ---- pieces of text ----------------------------------------------------------------------------------------------
 
     def _const_string(self, f: dict[str, Any], path: str, after: After) -> Expr:
-        return _closed(self.marker(f["value"]).behind(0), after)
+        return _closed(self.marker(f["value"]).rest_from(0), after)
 
     def _regex(self, f: dict[str, Any], path: str, after: After) -> Expr:
         if f["excludes"]:
-            fail(f"{path}.excludes", "a regex says itself what it excludes; put (?!...) into the pattern")
+            fail(f"{path}.excludes", "excludes cannot be used with a regex; put (?!...) into the pattern")
         return _closed(self.part(path, "pattern", lambda: read_regex(f["pattern"])), after)
 
     def _grammar(self, f: dict[str, Any], path: str, after: After) -> Expr:
@@ -186,7 +186,7 @@ class _Lowering:
     # ---- pieces of an XML style (`arguments.Ends`) -------------------------------------------------------------------
 
     def written(self, text: str) -> Expr:
-        return self.marker(text).behind(0)
+        return self.marker(text).rest_from(0)
 
     def ended(self, words: Regular | None, end: str, barred: frozenset[bytes]) -> Expr:
         marker = self.marker(end)
@@ -199,7 +199,7 @@ class _Lowering:
         return Choice((by_bytes, *ways)) if ways else by_bytes
 
     def schema(self, f: dict[str, Any], path: str, options: SchemaOptions) -> Inline:
-        """The documents of a schema, or the texts of its arguments in a style."""
+        """Return the documents of a schema, or the texts of its arguments in a style."""
         schema, name, objects_only = f["json_schema"], f["style"], f["type"] == "arguments"
         style = None if name == "json" else STYLES.get(name)
         if style is None and name != "json":
@@ -207,8 +207,8 @@ class _Lowering:
         barred = self.barred(f["excludes"], style, path)
         differs = options.property_order, options.max_whitespace
         key = name, objects_only, *differs, barred, self.numbers.of(schema)
-        got = self.schemas.get(key)
-        if got is None:
+        inline = self.schemas.get(key)
+        if inline is None:
             dropped = frozenset("$" + p[len(path) :] for p in self.too_large if p.startswith(path))
             try:
                 if style is None:
@@ -221,11 +221,11 @@ class _Lowering:
                 raise type(error)(_placed(str(error), path)) from None
             self.lowered.append((path, lowered))
             self.note_bars(barred, style is not None, path)
-            got = self.schemas[key] = Inline(lowered.grammar, path)
-        return got
+            inline = self.schemas[key] = Inline(lowered.grammar, path)
+        return inline
 
     def barred(self, excludes: Sequence[str], style: Style | None, path: str) -> frozenset[bytes]:
-        """What no string of a schema is spelled with, checked to be nowhere else in a document."""
+        """Return the strings that no spelling of a string may contain; SchemaError if JSON can have one elsewhere."""
         for text in excludes:
             if '"' in text or not set(text) - _OUTSIDE_STRINGS:
                 place = f"{path.removesuffix('.json_schema')}.excludes"
@@ -236,14 +236,14 @@ class _Lowering:
     def note_bars(self, barred: frozenset[bytes], is_styled: bool, path: str) -> None:
         if barred:
             marks = ", ".join(sorted(word.decode() for word in barred))
-            what = "no value holds" if is_styled else "no string is spelled with"
+            what = "no value contains" if is_styled else "no string contains"
             self.notes.append(ReportEntry(pointer_of(path), "", "narrowed", f"{what} {marks}"))
         if is_styled:
-            why = "names that the schema does not list are taken only where it says something of them, and plain ones"
+            why = "names that the schema does not list are taken only where a keyword describes them, and must be plain"
             self.notes.append(ReportEntry(pointer_of(path), "", "narrowed", why))
 
     def part(self, path: str, field: str, read: Callable[[], Grammar]) -> Inline:
-        """A grammar that is written in one of the fields."""
+        """Return a grammar that is written in one of the fields."""
         try:
             grammar = read()
         except (GrammarError, LimitError) as error:
@@ -252,7 +252,7 @@ class _Lowering:
 
     def _any_text(self, f: dict[str, Any], path: str, after: After) -> Expr:
         if f["max_tokens"] is not None:
-            self.not_enforced(path, "max_tokens", "a number of tokens is no property of a text")
+            self.not_enforced(path, "max_tokens", "the text does not determine its number of tokens")
         most = f["max_chars"]
         if most is not None and most > MAX_CHARS:
             raise LimitError(f"free text of at most {most} characters, the limit is {MAX_CHARS}; at {path}.max_chars")
@@ -289,7 +289,7 @@ class _Lowering:
     def _repeat(self, f: dict[str, Any], path: str, after: After) -> Expr:
         low, high = f["min"], None if f["max"] == -1 else f["max"]
         if high is not None and high < low:
-            fail(f"{path}.max", f"repeat asks for {low} to {high} times")
+            fail(f"{path}.max", f"repeat has min {low} above max {high}")
         return self.repeated(f, low, high, path, after)
 
     def repeated(self, f: dict[str, Any], low: int, high: int | None, path: str, after: After) -> Expr:
@@ -302,7 +302,7 @@ class _Lowering:
         return _closed(Seq((self.begin(f["begin"], f"{path}.begin"), self.rest(f, path))), after)
 
     def rest(self, f: dict[str, Any], path: str) -> Expr:
-        """What follows the beginning of a tag."""
+        """Return the expression of a tag after its beginning."""
         end = f["end"]
         if isinstance(end, dict):
             token = self.begin(end, f"{path}.end")
@@ -313,16 +313,16 @@ class _Lowering:
         if texts == ("",):
             return self.format(f["content"], f"{path}.content", NOTHING_AFTER)
         if "" in texts:
-            fail(f"{path}.end", "an end that is empty stands alone")
+            fail(f"{path}.end", "an empty end must be the only one")
         ends = tuple(map(self.marker, texts))
         first = frozenset(i for end in ends for before, token, _ in end.by_token if not before for i in token.ids)
         return self.format(f["content"], f"{path}.content", After(ends, tokens=first))
 
-    def begin(self, given: Any, path: str) -> Expr:
-        """A begin or end: a text, or a token."""
-        if isinstance(given, str):
-            return self.marker(given).behind(0)
-        return Tokens(tuple(self.ids(fields_of(given, path, "token")["token"], f"{path}.token")))
+    def begin(self, description: Any, path: str) -> Expr:
+        """Return the expression of a begin or end: a text, or a token."""
+        if isinstance(description, str):
+            return self.marker(description).rest_from(0)
+        return Tokens(tuple(self.ids(fields_of(description, path, "token")["token"], f"{path}.token")))
 
     def marker(self, text: str) -> Marker:
         rest: Expr = EPSILON
@@ -336,7 +336,7 @@ class _Lowering:
         return Marker(text.encode(), tuple(reversed(by_token)))
 
     def named(self, text: str) -> list[tuple[int, str]]:
-        """Where a string names special tokens, the longest name first, and which.  Vocabularies have thousands."""
+        """Return (position, name) of the special tokens in a string, the longest first; vocabularies have thousands."""
         out: list[tuple[int, str]] = []
         at = 0
         while at < len(text):
@@ -359,16 +359,16 @@ class _Lowering:
             at = f"{path}.tags[{k}]"
             tag = fields_of(given, at, "tag")
             if not isinstance(tag["begin"], str):
-                fail(f"{at}.begin", "a tag that a string triggers begins with a string; see token_triggered_tags")
+                fail(f"{at}.begin", "a tag that a string triggers must begin with a string; see token_triggered_tags")
             begin = self.marker(tag["begin"])
-            found = [trigger for trigger in triggers if begin.text.startswith(trigger)]
-            if len(found) != 1:
-                which = f"{len(found)} triggers are prefixes of it" if found else "no trigger is a prefix of it"
+            matching = [trigger for trigger in triggers if begin.text.startswith(trigger)]
+            if len(matching) != 1:
+                which = f"{len(matching)} triggers are prefixes of it" if matching else "no trigger is a prefix of it"
                 fail(f"{at}.begin", f"the tag {shown(tag['begin'])} needs exactly one trigger, and {which}")
             rest = self.rule(self.rest(tag, at), at)
-            groups[found[0]].append(Seq((begin.behind(len(found[0])), rest)))
-            by_token += (Seq((way, rest)) for way in begin.before(len(found[0])))
-            whole_tags.append(Seq((begin.behind(0), rest)))
+            groups[matching[0]].append(Seq((begin.rest_from(len(matching[0])), rest)))
+            by_token += (Seq((way, rest)) for way in begin.before(len(matching[0])))
+            whole_tags.append(Seq((begin.rest_from(0), rest)))
         for trigger, rests in groups.items():
             if not rests:
                 fail(f"{path}.triggers", f"no tag begins with the trigger {shown(trigger.decode())}")
@@ -397,20 +397,21 @@ class _Lowering:
         self, rules: Sequence[tuple[bytes, Expr]], by_token: Sequence[Expr], excludes: frozenset[bytes], path: str,
         after: After, *, loop: bool, first: Expr | None,
     ) -> Expr:  # fmt: skip
-        """Free text, in which what follows the first string that occurs is what belongs to it, and so on.
+        """Return free text in which each string of `rules` is followed, at its first occurrence, by its expression, and
+        so on.
 
-        `by_token`: what begins with a special token, or with bytes and one, with all that follows.
+        `by_token`: the expressions that begin with a special token, or with bytes and a token.
         """
         words = frozenset(word for word, _ in rules)
         stops = excludes | words | after.stops()
         ended = _until(after, excludes | words, None)
         again = self.rule(EPSILON, path)
-        done = again if loop else _closed(EPSILON, after)
-        turns = [Seq((text_until(word, stops - {word}), rest, done)) for word, rest in rules]
+        next_part = again if loop else _closed(EPSILON, after)
+        turns = [Seq((text_until(word, stops - {word}), rest, next_part)) for word, rest in rules]
         if by_token:
-            turns.append(Seq((free_text(stops), self.rule(Choice(tuple(by_token)), path), done)))
+            turns.append(Seq((free_text(stops), self.rule(Choice(tuple(by_token)), path), next_part)))
         self.table[again.name] = Choice((*turns, ended))
-        return again if first is None else Seq((first, done))
+        return again if first is None else Seq((first, next_part))
 
     def _tags_with_separator(self, f: dict[str, Any], path: str, after: After) -> Expr:
         if not f["tags"]:
@@ -420,10 +421,10 @@ class _Lowering:
             at = f"{path}.tags[{k}]"
             tag = fields_of(given, at, "tag")
             tags.append(Seq((self.begin(tag["begin"], f"{at}.begin"), self.rest(tag, at))))
-        one: Expr = self.rule(Choice(tuple(tags)), path)
+        tag_rule: Expr = self.rule(Choice(tuple(tags)), path)
         if not f["stop_after_first"]:
-            one = Seq((one, Many(Seq((self.marker(f["separator"]).behind(0), one)), 0, None)))
-        return _closed(one if f["at_least_one"] else Many(one, 0, 1), after)
+            tag_rule = Seq((tag_rule, Many(Seq((self.marker(f["separator"]).rest_from(0), tag_rule)), 0, None)))
+        return _closed(tag_rule if f["at_least_one"] else Many(tag_rule, 0, 1), after)
 
     # ---- tokens ------------------------------------------------------------------------------------------------------
 
@@ -435,13 +436,13 @@ class _Lowering:
             if not self.tokens.is_token(token):
                 fail(path, f"the vocabulary has no token {shown(token)}")
             return [token]
-        found = self.tokens.ids_of(token)
-        if not found:
+        ids = self.tokens.ids_of(token)
+        if not ids:
             fail(path, f"the vocabulary has no token {shown(token)}")
-        return found
+        return ids
 
     def other_tokens(self, excluded: Any, path: str, also: frozenset[int]) -> Expr:
-        """Any token but some, and but those that end a text."""
+        """Return any token except some, and except those that end a text."""
         barred = also.union(*(self.ids(token, f"{path}[{k}]") for k, token in enumerate(excluded)))
         return Tokens(tuple(sorted(barred)), others=True)
 
@@ -452,8 +453,8 @@ class _Lowering:
         return _closed(self.other_tokens(f["exclude_tokens"], f"{path}.exclude_tokens", after.tokens), after)
 
     def _any_tokens(self, f: dict[str, Any], path: str, after: After) -> Expr:
-        one = self.other_tokens(f["exclude_tokens"], f"{path}.exclude_tokens", after.tokens)
-        return _closed(Many(one, 0, f["max_tokens"]), after)
+        token = self.other_tokens(f["exclude_tokens"], f"{path}.exclude_tokens", after.tokens)
+        return _closed(Many(token, 0, f["max_tokens"]), after)
 
     def _token_triggered_tags(self, f: dict[str, Any], path: str, after: After) -> Expr:
         triggers = {i for k, t in enumerate(f["trigger_tokens"]) for i in self.ids(t, f"{path}.trigger_tokens[{k}]")}
@@ -463,9 +464,9 @@ class _Lowering:
             tag = fields_of(given, at, "tag")
             begin = self.begin(tag["begin"], f"{at}.begin")
             if not isinstance(begin, Tokens):
-                fail(f"{at}.begin", "a tag that a token triggers begins with a token; see triggered_tags")
+                fail(f"{at}.begin", "a tag that a token triggers must begin with a token; see triggered_tags")
             if not triggers.issuperset(begin.ids):
-                fail(f"{at}.begin", "the token is none of trigger_tokens")
+                fail(f"{at}.begin", "the token must be one of trigger_tokens")
             tags.append(Seq((begin, self.rest(tag, at))))
         if not tags:
             fail(f"{path}.tags", "token_triggered_tags needs a tag")
@@ -483,7 +484,7 @@ class _Lowering:
     def dispatched_tokens(
         self, rules: Expr, triggers: set[int], f: dict[str, Any], path: str, after: After, *, loop: bool
     ) -> Expr:
-        """Any tokens, in which what follows a trigger is what belongs to it, and so on."""
+        """Return any tokens in which each trigger is followed by its rule, and so on."""
         rule = self.rule(rules, path)
         barred = after.tokens.union(triggers)
         free = Many(self.other_tokens(f["exclude_tokens"], f"{path}.exclude_tokens", barred), 0, None)
@@ -497,15 +498,15 @@ class _Lowering:
 
 
 def _closed(e: Expr, after: After) -> Expr:
-    """`e`, and one of the ends behind it."""
+    """Return `e`, followed by one of the ends."""
     if not after.ends:
         return e
-    ends = tuple(end.behind(0) for end in after.ends)
+    ends = tuple(end.rest_from(0) for end in after.ends)
     return Seq((e, ends[0] if len(ends) == 1 else Choice(ends)))
 
 
 def _until(after: After, barred: frozenset[bytes], max_chars: int | None) -> Expr:
-    """Free text, and behind it one of the ends where it first occurs."""
+    """Return free text up to the first occurrence of an end, including the end."""
     stops = barred | after.stops()
     if not after.ends:
         return free_text(stops, max_chars)
@@ -516,5 +517,5 @@ def _until(after: After, barred: frozenset[bytes], max_chars: int | None) -> Exp
 
 
 def _placed(message: str, path: str) -> str:
-    """A message about a place in a schema that stands at `path`."""
+    """Return a message about a place in a schema, for a schema at `path`."""
     return re.sub(r"at \$", lambda _: "at " + path, message)

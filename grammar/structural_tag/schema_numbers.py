@@ -1,4 +1,4 @@
-"""Numbers for schemas, equal for schemas that are written alike, so that equal ones are lowered once."""
+"""Numbers schemas so that equal schemas have equal numbers, and are lowered once."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Any
 
 
 class SchemaNumbers:
-    """Numbers values of JSON by their content, order of names included.
+    """Numbers JSON values by their content, including the order of names.
 
-    Each object is looked at once, however often the schema holds it: an object that holds its parts twice, whose parts
-    do the same, is exponentially long as a text.
+    Each object is examined once, however often the schema contains it.  An object that contains its parts twice, whose
+    parts do the same, is exponentially long as a text.
     """
 
     def __init__(self) -> None:
         self._numbers: dict[Hashable, int] = {}
-        self._seen: dict[int, tuple[Any, int]] = {}  # id of an object -> the object, kept alive, and its number
+        self._seen: dict[int, tuple[Any, int]] = {}  # id of an object -> (the object, which is kept alive; its number)
 
     def of(self, schema: Any) -> int:
-        """The number of a schema; one that holds itself, or nests too deeply, has a number of its own."""
+        """Return the number of a schema; one that contains itself, or nests too deeply, has a number of its own."""
         try:
             return self._of(schema)
         except RecursionError:

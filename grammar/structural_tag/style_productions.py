@@ -1,12 +1,12 @@
-"""The rules of objects and arrays in an XML-like style: what :class:`.Productions` makes for JSON, in other words.
+"""The rules of objects and arrays in an XML-like style, in place of those that :class:`.Productions` makes for JSON.
 
-There is no bracket and no comma: each property and item has its own begin and end.  So the brackets and the comma of
-`Productions` are a nonterminal that derives nothing, keys are what stands from the end of the last value to the place
-of the value (its type, where the style tells it, belongs to the value), and a value is followed by what its end says
-after the name, where the style ends with the name.
+A style has no brackets and no commas: each property and item has its own begin and end.  So the brackets and the comma
+of `Productions` are a nonterminal that derives the empty word.  A key is the text from the end of the last value to the
+beginning of the value.  The label of the type, in a style that has one, belongs to the value.  In a style whose end
+contains the name, a value is followed by the rest of the end.
 
-A list in any order cannot be kept by a set beside the parser here (:class:`wfsa.grammar.ir.Unordered` asks for keys and
-separators that are terminals), so that it is spelled out, a nonterminal for each set of properties.
+A list in any order cannot use a set next to the parser here, since :class:`wfsa.grammar.ir.Unordered` needs keys and
+separators that are terminals.  So it is written as rules, with a nonterminal for each set of properties.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from .xml_styles import Style
 
 MAX_SPACE = 20
 SPACE = repeat(ByteSet(((9, 10), (13, 13), (32, 32))), 0, MAX_SPACE)
-# What no name holds that is not listed: characters that some style escapes or ends names at, and white space.
+# Names that are not listed must not contain white space, or characters that a style escapes or ends names at.
 _PLAIN = plus(chars(negate_ranges([(0, 32), *((ord(c), ord(c)) for c in '"<>=&/[]|')])))
 
 
 class StyleProductions(Productions):
-    """Rules in a style, under construction among those of the JSON values."""
+    """Rules in a style, collected together with those of the JSON values."""
 
     __slots__ = ("_style", "_tails", "_written", "has_dead")
 
     def __init__(self, json: Productions, style: Style, written: Callable[[str], Expr]) -> None:
-        """`written` makes a text of the style, in which special tokens may stand."""
+        """`written` returns the spelling of a text of the style, which can contain special tokens."""
         self.lexemes = json.lexemes
         self.terminals, self.names, self.origins = json.terminals, json.names, json.origins
         self.rules, self.unordered, self.distinct = json.rules, json.unordered, json.distinct
@@ -57,8 +57,8 @@ class StyleProductions(Productions):
         self._made: dict[Any, int] = {}
         self._style = style
         self._written = written
-        self._tails: dict[int, int] = {}  # key -> what follows the end of its value
-        self.has_dead = False  # is there a symbol without rules
+        self._tails: dict[int, int] = {}  # key -> the rest of the end, after its value
+        self.has_dead = False  # whether a symbol has no rules
         nothing = self.nonterminal("nothing", "")
         self.rules.append((~nothing, ()))
         self.open_object = self.open_array = self.comma = nothing
@@ -67,39 +67,39 @@ class StyleProductions(Productions):
     # ---- expressions -------------------------------------------------------------------------------------------------
 
     def symbols(self, e: Expr, origin: str) -> tuple[int, ...]:
-        """The symbols that spell an expression of texts and tokens."""
+        """Return the symbols that spell an expression of texts and tokens."""
         if isinstance(e, Seq):
             return tuple(s for part in e.parts for s in self.symbols(part, origin))
         if e == EPSILON:
             return ()
-        got = self._made.get(e)
-        if got is None:
+        symbol = self._made.get(e)
+        if symbol is None:
             if isinstance(e, Choice):
-                got = self.nonterminal("text", origin)
-                self.rules += [(~got, self.symbols(part, origin)) for part in e.parts]
+                symbol = self.nonterminal("text", origin)
+                self.rules += [(~symbol, self.symbols(part, origin)) for part in e.parts]
             else:
                 assert isinstance(e, (Regular, Tokens))
                 name = e.data.decode("utf-8", "replace") if isinstance(e, Literal) else "text"
-                got = self.terminal(name, e, origin)  # type: ignore[arg-type]  # tokens are patterns, too
-            self._made[e] = got
-        return (got,)
+                symbol = self.terminal(name, e, origin)  # type: ignore[arg-type]  # tokens are patterns, too
+            self._made[e] = symbol
+        return (symbol,)
 
     def sequence(self, parts: tuple[int, ...], name: str, origin: str) -> int:
-        """One symbol for some in a row."""
+        """Return one symbol for a sequence of symbols."""
         if len(parts) == 1:
             return parts[0]
         key = ("sequence", parts)
-        got = self._made.get(key)
-        if got is None:
-            got = self._made[key] = self.nonterminal(name, origin)
-            self.rules.append((~got, parts))
-        return got
+        symbol = self._made.get(key)
+        if symbol is None:
+            symbol = self._made[key] = self.nonterminal(name, origin)
+            self.rules.append((~symbol, parts))
+        return symbol
 
     def text(self, text: str, origin: str) -> tuple[int, ...]:
         return self.symbols(self._written(text), origin)
 
     def _spaced(self, before: Expr, origin: str) -> tuple[int, ...]:
-        """An expression with white space in front."""
+        """Return an expression with white space before it."""
         if isinstance(before, Regular):
             return self.symbols(cat(SPACE, before), origin)
         return (*self.symbols(SPACE, origin), *self.symbols(before, origin))
@@ -139,22 +139,22 @@ class StyleProductions(Productions):
     def class_key(self, texts: Regular, origin: str) -> int:
         return self._key_in(("class", texts), both(_PLAIN, texts), (), origin)
 
-    def _key_in(self, key: object, texts: Regular, taken: tuple[str, ...], origin: str) -> int:
-        got = self._made.get(key)
-        if got is None:
-            if self._style.tail:  # names are written twice, which no rule says of names that are not listed
-                got = self.nonterminal("other property", origin)
+    def _key_in(self, key: object, texts: Regular, excluded: tuple[str, ...], origin: str) -> int:
+        symbol = self._made.get(key)
+        if symbol is None:
+            if self._style.tail:  # names are written twice, which no rule can express for names that are not listed
+                symbol = self.nonterminal("other property", origin)
                 self.has_dead = True
             else:
-                named = minus(texts, alt(*(Literal(n.encode("utf-8", "replace")) for n in taken)))
+                named = minus(texts, alt(*(Literal(n.encode("utf-8", "replace")) for n in excluded)))
                 before = self._spaced(self._written(self._style.key), origin)
                 after = self.text(self._style.after_key, origin)
-                got = self.sequence((*before, *self.symbols(named, origin), *after), "begin of another", origin)
-            self._made[key] = got
-        return got
+                symbol = self.sequence((*before, *self.symbols(named, origin), *after), "begin of another", origin)
+            self._made[key] = symbol
+        return symbol
 
     def _ended(self, key: int, value: int, origin: str) -> int:
-        """A value with what follows it after this key."""
+        """Return a value with the rest of the end for this key."""
         tail = self._tails.get(key)
         return value if tail is None else self.sequence((value, tail), "value", origin)
 
@@ -190,34 +190,34 @@ class StyleProductions(Productions):
         if ordered:
             raise LimitError(f"an object in this style needs more than {MAX_STATES} states at {origin}")
         key = ("listed", members, extras, conditions)
-        whole, known = self._begin(key, "object", origin, lhs)
-        if known:
+        whole, is_made = self._begin(key, "object", origin, lhs)
+        if is_made:
             return whole
         self._made.setdefault(key, whole)
         members = self._all_ended(members, origin)
         needed = sum(1 << i for i, (_, _, required) in enumerate(members) if required)
         cap = max(low, 1) if high is None else high
-        State = tuple[int, int, int]  # the members that are written, how many properties, the conditions met
+        State = tuple[int, int, int]  # (members written, number of properties, conditions met)
 
         def moves(state: State) -> Iterator[tuple[tuple[int, int], State]]:
-            there, count, bits = state
+            written, count, bits = state
             if count == high:
                 return
             for i, (k, choices, _) in enumerate(members):
-                if not there >> i & 1:
+                if not written >> i & 1:
                     for v, met in choices:
-                        yield (k, v), (there | 1 << i, min(count + 1, cap), (bits | met) & wanted)
+                        yield (k, v), (written | 1 << i, min(count + 1, cap), (bits | met) & wanted)
             for k, choices in extras:
                 for v, met in choices:
-                    yield (k, v), (there, min(count + 1, cap), (bits | met) & wanted)
+                    yield (k, v), (written, min(count + 1, cap), (bits | met) & wanted)
 
         def is_end(state: State) -> bool:
-            there, count, bits = state
-            return there & needed == needed and count >= low and bits & wanted == wanted
+            written, count, bits = state
+            return written & needed == needed and count >= low and bits & wanted == wanted
 
         if self.by_states((0, 0, 0), moves, is_end, True, origin, lambda: whole) is None:
             raise LimitError(
-                f"properties in any order need more than {MAX_STATES} states in this style; take the declared order at "
+                f"properties in any order need more than {MAX_STATES} states in this style; use the declared order at "
                 f"{origin}"
             )
         return whole
@@ -225,19 +225,19 @@ class StyleProductions(Productions):
     # ---- arrays ------------------------------------------------------------------------------------------------------
 
     def _item(self, value: int, origin: str) -> int:
-        """An item with its begin and end."""
+        """Return an item with its begin and end."""
         key = ("item", value)
-        got = self._made.get(key)
-        if got is None:
+        symbol = self._made.get(key)
+        if symbol is None:
             style = self._style
             assert style.item is not None
-            named = not style.types  # the begin of an item is a name, or text of its own
+            named = not style.types  # an item begins with a name, or with a text of its own
             before = style.key + style.item + style.after_key if named else style.item
             begin = self.sequence(self._spaced(self._written(before), origin), "begin of an item", origin)
             if named:
                 self._with_tail(begin, style.item, origin)
-            got = self._made[key] = self.sequence((begin, self._ended(begin, value, origin)), "item", origin)
-        return got
+            symbol = self._made[key] = self.sequence((begin, self._ended(begin, value, origin)), "item", origin)
+        return symbol
 
     def array(
         self, prefix: tuple[int, ...], rest: int | None, low: int, high: int | None, origin: str,

@@ -1,11 +1,11 @@
-r"""Tool calls as models write them: a list of tools and a format of calls, as a structural tag.
+r"""Tool calls as models write them: a list of tools and a format of calls become a structural tag.
 
-`FORMATS` has the formats, by the names that vLLM's tool parsers have.  Sources: the chat templates of the models, and
-those parsers.  What begins or ends a call may be a special token of the vocabulary; :mod:`.lowering` sees to that.
+`FORMATS` has the formats under the names of vLLM's tool parsers.  Sources: the chat templates of the models, and those
+parsers.  The begin or end of a call may be a special token of the vocabulary; :mod:`.lowering` handles that.
 
-    tool_choice   "auto": text, and calls where one begins; "required": calls; the name of a tool: calls of that one;
+    tool_choice   "auto": text, and calls where one begins; "required": calls; the name of a tool: calls of this tool;
                   "none": text in which no call begins
-    parallel      more than one call
+    parallel      whether there can be several calls
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from ..json_schema.read.keywords import shown
 from ..json_schema.tools import ToolSchema, listed_tools
 
 Format = dict[str, Any]
-PYTHON_TAG = "<|python_tag|>"  # in front of llama3's calls, or not
+PYTHON_TAG = "<|python_tag|>"  # optional before llama3's calls
 _LLAMA3_TEXT = r"([^{\s][\s\S]*)?"  # an answer that begins with a brace is a call
 
 
 class CallFormat(NamedTuple):
     """How calls are written: `begin`, the tool's name, `after_name`, the arguments, `end`.
 
-    is_quoted: the name is a JSON string.  opening, closing: round all calls of an answer.  lead: in front of the
-    opening, where no text is.  style: of the arguments.  behind_index: calls are numbered, and this is between the
-    number behind `after_name` and the arguments.
-    marks: what no argument holds, since readers would take it for the begin or end of a call.
-    not_in_names: what a name that is no JSON string cannot hold, since readers would take it for the name's end.
+    is_quoted: whether the name is a JSON string.  opening, closing: around all calls of an answer.  lead: before the
+    opening, if no text precedes it.  style: the style of the arguments.  after_index: calls are numbered after
+    `after_name`, and this is between the number and the arguments.
+    marks: strings that no argument contains, since readers would take them for the begin or end of a call.
+    not_in_names: strings that an unquoted name must not contain, since readers would take them for the name's end.
     """
 
     begin: str
@@ -44,7 +44,7 @@ class CallFormat(NamedTuple):
     closing: str = ""
     lead: str = ""
     style: str = "json"
-    behind_index: str = ""
+    after_index: str = ""
     is_quoted: bool = False
     marks: tuple[str, ...] = ()
     not_in_names: tuple[str, ...] = ("<", ">", '"', "\n")
@@ -64,7 +64,7 @@ FORMATS: Mapping[str, CallFormat] = {
         "<tool_call>\n<function=", ">\n", "\n</function>\n</tool_call>", "\n", style="qwen_xml",
         marks=("<tool_call>", "<function=", "</function>", "</tool_call>"),
     ),
-    # Llama 3.1; begins an answer, see `_llama3`
+    # Llama 3.1; at the beginning of an answer, see `_llama3`
     "llama3": CallFormat(
         '{"name": ', ', "parameters": ', "}", "; ", is_quoted=True, marks=("<|python_tag|>",)
     ),
@@ -92,7 +92,7 @@ FORMATS: Mapping[str, CallFormat] = {
     ),
     "kimi_k2": CallFormat(
         "<|tool_call_begin|>functions.", ":", "<|tool_call_end|>", "",
-        "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", behind_index="<|tool_call_argument_begin|>",
+        "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", after_index="<|tool_call_argument_begin|>",
         marks=(
             "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", "<|tool_call_begin|>", "<|tool_call_end|>",
             "<|tool_call_argument_begin|>",
@@ -117,10 +117,10 @@ FORMATS: Mapping[str, CallFormat] = {
 
 @Boundary(SchemaError)
 def tools_tag(tools: Any, tool_choice: Any, parallel: bool, form: str) -> Format:
-    """The structural tag of answers with calls.
+    """Return the structural tag of answers with calls.
 
     `tool_choice`: "auto", "required", "none", a name, or OpenAI's ``{"type": "function", "function": {"name": ...}}``.
-    Raises SchemaError for what is no list of tools, a choice of none of them, and an unknown format.
+    Raises SchemaError for an invalid list of tools, a choice that is not in the list, and an unknown format.
     """
     require_format(form)
     listed = listed_tools(tools)
@@ -138,13 +138,13 @@ def tools_tag(tools: Any, tool_choice: Any, parallel: bool, form: str) -> Format
 
 
 def require_format(form: Any) -> None:
-    """SchemaError for what is not one of `FORMATS`."""
+    """Raise SchemaError if the value is not one of `FORMATS`."""
     if not isinstance(form, str) or form not in FORMATS:
         raise SchemaError(f"the format {shown(form)} of tool calls is not known; known are {', '.join(FORMATS)}; at $")
 
 
 def chosen_name(tool_choice: Any) -> str | None:
-    """The tool that has to be called, None if any may; SchemaError for what is no choice."""
+    """Return the tool that must be called, or None if any tool may be.  Raises SchemaError for an invalid choice."""
     if tool_choice in ("auto", "required"):
         return None
     if isinstance(tool_choice, Mapping):
@@ -162,23 +162,23 @@ def _tag(tool: ToolSchema, form: CallFormat) -> Format:
     content: Format = {
         "type": "arguments", "json_schema": tool.schema, "style": form.style, "excludes": list(form.marks),
     }  # fmt: skip
-    if form.behind_index:
+    if form.after_index:
         index = {"type": "regex", "pattern": "[0-9]{1,6}"}
-        content = _sequence(index, _constant(form.behind_index), content)
+        content = _sequence(index, _constant(form.after_index), content)
     name = json.dumps(tool.name, ensure_ascii=False) if form.is_quoted else _plain_name(tool, form)
     for mark in form.marks:
         if mark in name:
-            _refuse_name(tool, f"a name cannot hold {mark!r}")
+            _refuse_name(tool, f"a name must not contain {mark!r}")
     return {"type": "tag", "begin": form.begin + name + form.after_name, "content": content, "end": form.end}
 
 
 def _plain_name(tool: ToolSchema, form: CallFormat) -> str:
-    """A name that is written as it is; SchemaError for one that readers would not read back."""
+    """Return a name as it is written; raises SchemaError for a name that readers would not read back."""
     if not tool.name or tool.name != tool.name.strip():
-        _refuse_name(tool, "a name is not empty and has no white space at its ends")
+        _refuse_name(tool, "a name must not be empty or have white space at its ends")
     for mark in form.not_in_names:
         if mark in tool.name:
-            _refuse_name(tool, f"a name cannot hold {mark!r}")
+            _refuse_name(tool, f"a name must not contain {mark!r}")
     return tool.name
 
 
@@ -196,10 +196,10 @@ def _calls(form: CallFormat, tools: Sequence[ToolSchema], parallel: bool) -> For
 def _written(form: CallFormat, tools: Sequence[ToolSchema], must: bool, parallel: bool) -> Format:
     calls = _calls(form, tools, parallel)
     if form.opening:
-        behind = _sequence(calls, _constant(form.closing))
+        after_opening = _sequence(calls, _constant(form.closing))
         if must:
-            return _sequence(_constant(form.lead + form.opening), behind)
-        return {"type": "dispatch", "rules": [[form.opening, behind]], "loop": False}
+            return _sequence(_constant(form.lead + form.opening), after_opening)
+        return {"type": "dispatch", "rules": [[form.opening, after_opening]], "loop": False}
     if must:
         return calls
     return {
@@ -209,7 +209,7 @@ def _written(form: CallFormat, tools: Sequence[ToolSchema], must: bool, parallel
 
 
 def trigger_of(form: CallFormat) -> str:
-    """The text at which a call begins, in a format without an opening."""
+    """Return the text at which a call begins, in a format without an opening."""
     trigger = re.match(r"[^>\]]*[>\]]", form.begin)
     assert trigger is not None
     return trigger[0]

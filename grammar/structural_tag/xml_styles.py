@@ -1,4 +1,4 @@
-"""The XML-like styles in which models write the arguments of a call: a begin and an end round each property.
+"""The XML-like styles in which models write the arguments of a call: a begin and an end around each property.
 
     qwen_xml             <parameter=KEY>VALUE</parameter>
     minimax_xml          <parameter name="KEY">VALUE</parameter>
@@ -9,13 +9,13 @@
     kimi_k3_xml          <|open|>argument key="KEY" type="string"<|sep|>VALUE<|close|>argument<|sep|>
     cohere_xml           <cofl:value name="KEY" type="raw">VALUE</cofl:value>
 
-A VALUE of the type string is the text itself there, which ends where its end first occurs; any other is JSON, and
-``string`` is "false" then, ``type`` the type ("number" for integers).  In minimax_m3_xml and cohere_xml objects and
-arrays are written in the style again, items under the name ``item`` and without a name; cohere's types are raw, json,
-dict and list.  In qwen_xml one newline after the begin and one in front of the end are no part of a text.
+A VALUE of type string is the text itself, which ends at the first occurrence of its end.  Any other VALUE is JSON; then
+``string`` is "false", and ``type`` is the type ("number" for integers).  In minimax_m3_xml and cohere_xml, objects and
+arrays are also written in the style, with items under the name ``item`` or without a name; cohere's types are raw,
+json, dict and list.  In qwen_xml, one newline after the begin and one before the end are not part of a text.
 
-Source of the styles: XGrammar's documentation of structural tags and the grammars it makes, the chat templates of the
-models, and the parsers of vLLM and SGLang, which read what is written.
+Sources of the styles: XGrammar's documentation of structural tags and the grammars that it makes, the chat templates of
+the models, and the parsers of vLLM and SGLang, which read the texts.
 """
 
 from __future__ import annotations
@@ -30,15 +30,16 @@ _TYPES = ("string", "number", "boolean", "null", "array", "object")
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How a property is written: `key`, its name, `after_key`, then `value` if types are told, the value, its end.
+    """How a property is written: `key`, its name, `after_key`, then a label and `value` if types are labelled, the
+    value, its end.
 
-    types: what is told for each type of JSON, between `after_key` and `value`; empty if nothing is.
-    stop, tail: the end: what ends a value, and the rest, with NAME for the name.
-    bars: what values do not hold besides `stop`, since readers look for it.
-    not_in_names: what a name cannot hold, since readers would take it for the name's end.
-    escapes: how some characters are written in names.
-    item: the key of an item, where objects and arrays are nested in the style.
-    trims: whether one newline at either end is no part of a text.
+    types: the label of each type of JSON, between `after_key` and `value`; empty if types are not labelled.
+    stop, tail: the end of a value: `stop` ends it, and `tail` is the rest, with NAME for the name.
+    bars: strings that values must not contain besides `stop`, since readers search for them.
+    not_in_names: strings that a name must not contain, since readers would take them for the name's end.
+    escapes: the spelling of some characters in names.
+    item: the key of an item, in a style with nested objects and arrays.
+    trims: whether one newline at either end is not part of a text.
     """
 
     key: str
@@ -54,14 +55,14 @@ class Style:
     trims: bool = False
 
     def spelled(self, name: str) -> str:
-        """A name as it is written."""
+        """Return the spelling of a name."""
         return "".join(self.escapes.get(c, c) for c in name)
 
     def misread(self, name: str) -> str | None:
-        """Why a reader would not read a name back; None if it does."""
+        """Return why a reader would not read a name back; None if it would."""
         if not name or name != name.strip():
-            return "a name is not empty and has no white space at its ends"
-        return next((f"a name cannot hold {mark!r}" for mark in self.not_in_names if mark in name), None)
+            return "a name must not be empty or have white space at its ends"
+        return next((f"a name must not contain {mark!r}" for mark in self.not_in_names if mark in name), None)
 
 
 def _dsml(space: str) -> Style:
@@ -107,9 +108,9 @@ _NEWLINE = Literal(b"\n")
 
 
 def untrimmed(texts: Regular) -> Regular:
-    """What is read as one of `texts` by readers that drop one newline at either end."""
-    in_front, behind = cat(_NEWLINE, ANY_TEXT), cat(ANY_TEXT, _NEWLINE)
+    """Return the texts that readers take for one of `texts` if they drop one newline at either end."""
+    leading, trailing = cat(_NEWLINE, ANY_TEXT), cat(ANY_TEXT, _NEWLINE)
     return alt(
-        cat(_NEWLINE, texts, _NEWLINE), cat(_NEWLINE, minus(texts, behind)), cat(minus(texts, in_front), _NEWLINE),
-        minus(texts, alt(in_front, behind)),
+        cat(_NEWLINE, texts, _NEWLINE), cat(_NEWLINE, minus(texts, trailing)), cat(minus(texts, leading), _NEWLINE),
+        minus(texts, alt(leading, trailing)),
     )  # fmt: skip

@@ -1,10 +1,10 @@
-"""Arguments in an XML-like style as values: the inverse of :mod:`.arguments`.
+"""Reads arguments in an XML-like style as values: the inverse of :mod:`.arguments`.
 
-Where a style does not tell the type of a value, a text may be a string, or what it says as JSON.  Both are tried
-against the schema: JSON is preferred if the schema takes it, since a schema that takes strings only takes no number.
-A text without a type that the schema takes both ways is ambiguous for every reader of the style.
+In a style without type labels, a text can be a string or JSON.  Both are tried against the schema, and JSON is
+preferred if the schema takes it, because a schema that only takes strings takes no number.  A text without a label that
+the schema takes both ways is ambiguous for every reader of the style.
 
-Cost: one pass over the text.  The schema is read only where a value can be read in several ways.
+Cost: one pass over the text.  The schema is read only if a value has several readings.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from ..json_schema.read.document import Document, draft_of
 from .xml_styles import Style
 
 WHITE = " \t\n\r"
-MAX_READINGS = 4096  # of one object, that are tried against the schema
+MAX_READINGS = 4096  # readings of one object that are tried against the schema
 _SHOWN = 40  # characters of a text, in messages
 
 
 class Cursor:
-    """A text and the place up to which it has been read."""
+    """A text and the position up to which it has been read."""
 
     __slots__ = ("at", "text")
 
@@ -40,19 +40,19 @@ class Cursor:
         return self.text.startswith(mark, self.at)
 
     def take(self, mark: str) -> None:
-        """Read `mark`; DecodingError if something else comes."""
+        """Read `mark`; raises DecodingError if something else comes."""
         if not self.has(mark):
             self.fail(f"{mark!r} is missing")
         self.at += len(mark)
 
     def until(self, mark: str) -> str:
-        """Read `mark` where it first occurs, and return the text in front of it."""
+        """Read up to the first occurrence of `mark` and past it; return the text before it."""
         end = self.text.find(mark, self.at)
         if end < 0:
             self.fail(f"{mark!r} is missing")
-        found = self.text[self.at : end]
+        before = self.text[self.at : end]
         self.at = end + len(mark)
-        return found
+        return before
 
     def skip_space(self) -> None:
         """Read white space."""
@@ -60,33 +60,33 @@ class Cursor:
             self.at += 1
 
     def fail(self, why: str) -> NoReturn:
-        """Raise DecodingError for this place."""
+        """Raise DecodingError for this position."""
         here = repr(self.text[self.at : self.at + _SHOWN]) if self.at < len(self.text) else "the end"
-        raise DecodingError(f"no call can be read at character {self.at}, {here}: {why}; was the text cut off?")
+        raise DecodingError(f"no call can be read at character {self.at}, {here}: {why}; the text may be cut off")
 
 
 def read_json_value(cursor: Cursor) -> Any:
-    """The JSON value that comes next, and white space around it."""
+    """Read a JSON value, and the white space around it."""
     cursor.skip_space()
     try:
         value, cursor.at = _DECODER.raw_decode(cursor.text, cursor.at)
     except (ValueError, RecursionError) as error:
-        cursor.fail(f"it is no JSON ({str(error).partition(': line')[0]})")
+        cursor.fail(f"it is not JSON ({str(error).partition(': line')[0]})")
     cursor.skip_space()
     return value
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON value")
+    raise ValueError(f"{name} is not a JSON value")
 
 
 _DECODER = json.JSONDecoder(parse_constant=_no_constant)
 
 
 def read_xml_arguments(cursor: Cursor, style: Style, end: str, schema: Any, options: SchemaOptions) -> dict[str, Any]:
-    """The arguments with `end`, what ends a call.
+    """Read the arguments, and `end`, the end of the call.
 
-    schema: of the arguments; True if it is not known.  Raises DecodingError for a text that is none of the style.
+    schema: that of the arguments; True if it is not known.  Raises DecodingError for a text that is not in the style.
     """
     reader = _Reader(cursor, style)
     root = _Place(_Fit(schema, options), lambda: [(schema, "$")])
@@ -95,7 +95,7 @@ def read_xml_arguments(cursor: Cursor, style: Style, end: str, schema: Any, opti
 
 
 class _Place:
-    """A place in the schema, None if it is not known: what is asked of a value there."""
+    """A schema location that checks values; without a schema, it accepts all."""
 
     __slots__ = ("_fit", "_handles")
 
@@ -116,22 +116,22 @@ class _Place:
         return _Place(self._fit, handles)
 
     def fitting(self, candidates: Sequence[Any], is_strict: bool = False) -> list[Any]:
-        """Those of some values that the schema takes, in their order; all of them if it takes none, unless strict.
+        """Return the values that the schema takes, in order; if it takes none, all of them unless `is_strict`.
 
-        Under a schema that is not known, all of them.
+        If the schema is not known, all values are returned.
         """
         if self._fit.read() is None or (len(candidates) == 1 and not is_strict):
             return list(candidates)
         try:
             read, handles = self._fit.read(), self._handles()
-            found = [v for v in candidates if read is not None and any(read.admits(h, v) for h in handles)]
-        except (WfsaError, ArithmeticError, RecursionError):  # about which reading is better, not about the text
+            fitting = [v for v in candidates if read is not None and any(read.admits(h, v) for h in handles)]
+        except (WfsaError, ArithmeticError, RecursionError):  # these concern the choice of a reading, not the text
             return list(candidates)
-        return found if found or is_strict else list(candidates)
+        return fitting if fitting or is_strict else list(candidates)
 
 
 class _Fit:
-    """The schema of arguments, read when it is first asked."""
+    """The schema of arguments, read on first use."""
 
     def __init__(self, schema: Any, options: SchemaOptions) -> None:
         self._schema, self._options = schema, options
@@ -153,14 +153,14 @@ class _Reader:
         self.cursor, self.style = cursor, style
 
     def member(self, parent: _Place) -> tuple[str, list[Any]]:
-        """A property: its name, and the values that it can be read as."""
+        """Read a property: its name, and the possible readings of its value."""
         self.cursor.take(self.style.key)
         spelled = self.cursor.until(self.style.after_key)
         name = _unescaped(spelled, self.style.escapes)
         return name, self.value(spelled, parent.property(name))
 
     def value(self, spelled: str, place: _Place) -> list[Any]:
-        """The values that a value can be read as, from the place behind its key on to its end."""
+        """Read a value, from the position after its key to its end; return its possible readings."""
         style, cursor = self.style, self.cursor
         tail = style.tail.replace("NAME", spelled)
         if style.types:
@@ -171,7 +171,7 @@ class _Reader:
             cursor.take(tail)
             if label == style.types["string"]:
                 return [text]
-            return self.known(list(_as_json(text)), text)
+            return self.require(list(_as_json(text)), text)
         begin = cursor.at
         text = cursor.until(style.stop)
         if style.item is not None:
@@ -185,20 +185,20 @@ class _Reader:
             return place.fitting([*_as_json(text), text.removeprefix("\n").removesuffix("\n")])
         return place.fitting([*_as_json(text), text])
 
-    def known(self, values: list[Any], text: str) -> list[Any]:
+    def require(self, values: list[Any], text: str) -> list[Any]:
         if not values:
-            self.cursor.fail(f"{text[:_SHOWN]!r} is no JSON value")
+            self.cursor.fail(f"{text[:_SHOWN]!r} is not a JSON value")
         return values
 
     def children(self, end: str, is_object: bool, is_array: bool, place: _Place) -> list[Any]:
-        """The objects and arrays that a value can be read as whose members or items are written in the style."""
+        """Return the objects and arrays, with members or items in the style, as which a value can be read."""
         begin, failed = self.cursor.at, None
         if is_array:
             try:
                 items = place.fitting(self.arrays(end, place), is_strict=is_object)
                 if items:
                     return items
-            except DecodingError as error:  # an object with a member that has the name of items
+            except DecodingError as error:  # it may be an object with a member that has the name of an item
                 failed = error
         if not is_object:
             assert failed is not None
@@ -227,7 +227,7 @@ class _Reader:
     def item(self, place: _Place) -> list[Any]:
         style = self.style
         assert style.item is not None
-        if style.types:  # the begin of an item is a text of its own
+        if style.types:  # an item begins with a text of its own
             self.cursor.take(style.item)
             return self.value("", place)
         self.cursor.take(style.key + style.item + style.after_key)
@@ -235,14 +235,14 @@ class _Reader:
 
 
 def _objects(members: list[tuple[str, list[Any]]]) -> list[dict[str, Any]]:
-    """The objects that some members can be read as."""
+    """Return the objects as which some members can be read."""
     names = [name for name, _ in members]
     ways = product(*(values for _, values in members))
     return [dict(zip(names, values, strict=True)) for values in islice(ways, MAX_READINGS)]
 
 
 def _as_json(text: str) -> Iterator[Any]:
-    """The value that a text is as JSON, unless it is none, or a string: those are written as they are."""
+    """Yield the value of a text as JSON, unless it is not JSON, or is a string: strings are written as they are."""
     try:
         value = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError):

@@ -86,7 +86,7 @@ def written(form: str | None, calls: list[tuple[str, dict[str, Any]]]) -> str | 
         text = as_json(arguments, f.marks) if f.style == "json" else styled(f.style, arguments, f.marks)
         if text is None:
             return None
-        index = f"{number}{f.behind_index}" if f.behind_index else ""
+        index = f"{number}{f.after_index}" if f.after_index else ""
         out.append(f.begin + (json.dumps(name) if f.is_quoted else name) + f.after_name + index + text + f.end)
     return f.lead + f.opening + f.separator.join(out) + f.closing
 
@@ -394,7 +394,7 @@ def test_calls_that_are_cut_off_are_refused(form: str | None) -> None:
     [
         ("<tool_call>\nhello", r"at character 0, '<tool_call>\\nhello': .* is missing; was"),
         ('<tool_call>\n{"name": "g", "arguments": {}}\n</tool_call>', r"the name of a tool is missing \(f, ff, f_2\)"),
-        ('<tool_call>\n{"name": "f", "arguments": [1]}\n</tool_call>', "arguments are an object"),
+        ('<tool_call>\n{"name": "f", "arguments": [1]}\n</tool_call>', "arguments must be an object"),
         (None, "not NoneType"),
     ],
 )

@@ -262,7 +262,7 @@ MISTAKES: list[tuple[Any, str]] = [
     (token("<|nothing|>"), "the vocabulary has no token '<|nothing|>'; at \\$.format.token$".replace("|", "\\|")),
     (token(10_000), "the vocabulary has no token 10000; at \\$.format.token$"),
     ({"type": "or", "elements": []}, "or needs an element; at \\$.format.elements$"),
-    ({"type": "repeat", "min": 3, "max": 2, "content": ANY}, "repeat asks for 3 to 2 times; at \\$.format.max$"),
+    ({"type": "repeat", "min": 3, "max": 2, "content": ANY}, "repeat has min 3 above max 2; at \\$.format.max$"),
     ({**ANY, "max_chars": 10**6}, "at most 1000000 characters, the limit is 20000; at \\$.format.max_chars$"),
 ]
 

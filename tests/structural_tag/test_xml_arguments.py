@@ -398,4 +398,4 @@ def test_the_report_tells_what_styles_leave_out() -> None:
     assert constraint is not None and constraint.report is not None
     told = {(entry.pointer, entry.keyword): entry.status for entry in constraint.report}
     assert told["/format/json_schema/properties/a", "not"] == "enforced"
-    assert any("no value holds </function>, </parameter>" in entry.note for entry in constraint.report.narrowed)
+    assert any("no value contains </function>, </parameter>" in entry.note for entry in constraint.report.narrowed)

@@ -86,22 +86,22 @@ def longest(read: Alternatives, arrays: Arrays) -> int | None:
     """
     few = FewValues(read, MAX_FEW)
     rest = few.of(arrays.rest)
-    wanted = [few.of(handle) for handle in arrays.prefix]
-    wanted += [] if rest is None else [rest] * (len(rest) + 1)
+    values_at = [few.of(handle) for handle in arrays.prefix]
+    values_at += [] if rest is None else [rest] * (len(rest) + 1)
     holder: dict[Any, int] = {}
 
-    for position, values in enumerate(wanted):
-        if values is not None and not _place(position, wanted, holder, set()):
+    for position, values in enumerate(values_at):
+        if values is not None and not _place(position, values_at, holder, set()):
             return position
     return None
 
 
-def _place(position: int, wanted: Sequence[Collection[Any] | None], holder: dict[Any, int], seen: set[Any]) -> bool:
+def _place(position: int, values_at: Sequence[Collection[Any] | None], holder: dict[Any, int], seen: set[Any]) -> bool:
     """Give a position one of its values, moving other positions to other values where that helps."""
-    for value in wanted[position] or ():
+    for value in values_at[position] or ():
         if value not in seen:
             seen.add(value)
-            if value not in holder or _place(holder[value], wanted, holder, seen):
+            if value not in holder or _place(holder[value], values_at, holder, seen):
                 holder[value] = position
                 return True
     return False

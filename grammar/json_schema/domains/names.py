@@ -34,9 +34,9 @@ def parted(children: Children, classes: list[KeyClass], listed: Iterable[str], p
     A name that may or may not have a format is in no part.  Raises LimitError for more than `MAX_CLASSES` classes.
     """
     atoms = _atoms(children, [keys for keys in classes if keys.only is None])
-    taken: list[Regular] = [Literal(name.encode()) for name in listed if has_utf8(name)]
+    listed_texts: list[Regular] = [Literal(name.encode()) for name in listed if has_utf8(name)]
     candidates = [
-        (_texts_of(atoms, inside, outside, taken), {atoms[k][0] for k in inside})
+        (_texts_of(atoms, inside, outside, listed_texts), {atoms[k][0] for k in inside})
         for inside, outside in _parts(atoms, path)
     ]
     times = Counter(texts for texts, _ in candidates)

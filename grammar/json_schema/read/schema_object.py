@@ -29,10 +29,10 @@ def read_keywords(
     readers = KEYWORDS.readers[draft]
     if "unevaluatedProperties" in schema or "unevaluatedItems" in schema:
         tracks = Tracks.ALL if draft >= 2019 else tracks
-    shape, found = ShapeBuilder(path), Found(document.options, document.widenings, draft, tracks)
+    shape, references = ShapeBuilder(path), Found(document.options, document.widenings, draft, tracks)
     if "$ref" in schema and draft <= 7:  # everything next to it is ignored in these drafts
-        ref(found, shape, schema["$ref"], schema)
-        return shape.shape(), found
+        ref(references, shape, schema["$ref"], schema)
+        return shape.shape(), references
     for keyword, value in schema.items():
         read = readers.get(keyword)
         if read is None:
@@ -40,13 +40,13 @@ def read_keywords(
                 document.unknown.add(keyword, path)
             continue
         try:
-            read(found, shape, value, schema)
+            read(references, shape, value, schema)
         except CAUGHT as err:
             document.widenings.add(path, keyword, err)
             shape.loose = True
-    if found.identifier is not None:
-        document.enter(schema, path, found.identifier)
-    if found.lost_pattern and shape.additional is not ANYTHING:
+    if references.identifier is not None:
+        document.enter(schema, path, references.identifier)
+    if references.lost_pattern and shape.additional is not ANYTHING:
         document.widenings.add(path, "additionalProperties", "a name may match a pattern that is not enforced")
         shape.additional = ANYTHING
     if shape.universals and shape.additional is not ANYTHING:
@@ -58,7 +58,7 @@ def read_keywords(
             shape.additional = ANYTHING
     if tracks:
         _note_seen(shape, schema, draft)
-    return shape.shape(), found
+    return shape.shape(), references
 
 
 def _note_seen(shape: ShapeBuilder, schema: dict[str, Any], draft: int) -> None:
