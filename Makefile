@@ -35,10 +35,12 @@ STAMPS := $(VENV)/stamps
 STUBBED := $(addprefix wfsa._ext.,$(basename $(notdir $(wildcard ext/bindings/*.pyx))))
 ENGINE_SOURCES := $(wildcard ext/*.hpp ext/*/*.hpp ext/*/*.pyx wfsa/_ext/*.pxd)
 
-.PHONY: build demo test lint types wheel sanitize threads soak integrations newest docs docs-serve nightly bench bench-items clean
+.PHONY: build model demo test lint types wheel sanitize threads soak integrations newest docs docs-serve nightly bench bench-items clean
 .DELETE_ON_ERROR:
 
 build: $(STAMPS)/engine $(STAMPS)/install
+
+model: $(STAMPS)/model
 
 # --- the environment, one stamp per layer ----------------------------------------------------------------------
 # The demo needs the first three: some 30 MB of packages, the compiled modules and the model. The packages of the tests
@@ -93,11 +95,15 @@ $(STAMPS)/rivals: $(STAMPS)/packages
 
 # --- targets for developers ------------------------------------------------------------------------------------
 
+# A worker takes tests in order, and later steals some of those that another worker has left. So tests of one file run in
+# one process as a rule, and share what they compile.
+WORKERS := -n $(JOBS) --dist worksteal
+
 demo: $(STAMPS)/grammar-engine $(STAMPS)/model
 	$(PY) -m wfsa demo $(DEMO_ARGS)
 
 test: build $(STAMPS)/model
-	$(PY) -m pytest -n $(JOBS) -m "not slow" $(PYTEST_ARGS)
+	$(PY) -m pytest $(WORKERS) -m "not slow" $(PYTEST_ARGS)
 
 lint: $(STAMPS)/packages
 	$(PY) -m ruff check .
@@ -107,15 +113,23 @@ types: build
 	$(PY) -m mypy.stubtest $(STUBBED) --mypy-config-file pyproject.toml --ignore-disjoint-bases --allowlist tests/house/stubtest_allowlist.txt
 
 # The sdist is built from the tree, and the wheel from the sdist, as users of a package index do.
-wheel: build
+# The wheel is made again only if a file in it is newer.
+PACKAGED := $(ENGINE_SOURCES) $(shell find wfsa grammar -name '*.py' -o -name '*.pyi' -o -name '*.json') \
+  $(wildcard wfsa/explorer/static/*) pyproject.toml setup.py MANIFEST.in README.md LICENSE
+WHEEL := dist/.made
+
+wheel: build $(WHEEL)
+
+$(WHEEL): $(PACKAGED) | $(STAMPS)/engine $(STAMPS)/install
 	rm -rf dist build/wheel
 	$(PY) -m build --no-isolation --outdir build/wheel .
 	PATH="$(abspath $(VENV))/bin:$$PATH" $(PY) -m auditwheel repair --wheel-dir dist build/wheel/*.whl
 	cp build/wheel/*.tar.gz dist/
 	$(PY) tests/house/try_wheel.py dist
+	@touch $@
 
 nightly: build $(STAMPS)/model
-	$(PY) -m pytest -n $(JOBS) --hypothesis-profile=nightly $(PYTEST_ARGS)
+	$(PY) -m pytest $(WORKERS) --hypothesis-profile=nightly $(PYTEST_ARGS)
 
 bench: build $(STAMPS)/rivals
 	$(PY) -m benches $(BENCH_ARGS)
@@ -153,18 +167,18 @@ sanitize: build $(STAMPS)/model
 	  LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	  ASAN_OPTIONS=detect_leaks=0:halt_on_error=1:allocator_may_return_null=1 \
 	  UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 PYTHONMALLOC=malloc \
-	  $(abspath $(PY)) -m pytest -q -n $(JOBS) -m "not slow" $(wildcard $(SANITIZE_TESTS)) $(PYTEST_ARGS)
+	  $(abspath $(PY)) -m pytest -q $(WORKERS) -m "not slow" $(wildcard $(SANITIZE_TESTS)) $(PYTEST_ARGS)
 
-# Programs that serve models are installed in a separate environment, since vLLM depends on its own torch and
-# transformers. Its packages for pictures and sound are built for CUDA, and are removed, since they fail without a GPU.
+# Programs that serve models are installed in a separate environment, next to our wheel, since vLLM depends on its own
+# torch and transformers. Its packages for pictures and sound are built for CUDA, and are removed, since they fail without a GPU.
 INTEGRATIONS := build/integrations
-$(INTEGRATIONS)/installed: pyproject.toml tests/integrations/requirements.txt tests/integrations/without_dependencies.txt $(STAMPS)/engine
+$(INTEGRATIONS)/installed: pyproject.toml tests/integrations/requirements.txt tests/integrations/without_dependencies.txt $(WHEEL)
 	@mkdir -p $(INTEGRATIONS)
 	$(PYTHON) -m venv $(INTEGRATIONS)/venv
 	$(INTEGRATIONS)/venv/bin/python -m pip install --disable-pip-version-check --quiet -r tests/integrations/requirements.txt
 	$(INTEGRATIONS)/venv/bin/python -m pip install --disable-pip-version-check --quiet --no-deps -r tests/integrations/without_dependencies.txt
 	$(INTEGRATIONS)/venv/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
-	$(INTEGRATIONS)/venv/bin/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation .
+	$(INTEGRATIONS)/venv/bin/python -m pip install --disable-pip-version-check --quiet --no-deps --force-reinstall dist/*.whl
 	@touch $@
 
 # genlm-control imports vLLM if it is installed, and configures it differently, so its tests have a process of their own.
