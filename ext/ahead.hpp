@@ -1,18 +1,18 @@
-// Ahead of time: expand everything that decoding can reach, so that the runtime never has to.
+// Ahead-of-time expansion: expands everything that decoding can reach, so that the runtime never has to.
 //
-//   1 contexts   every set of terminals that a parse can lex from, with every watch set that can hold there
+//   1 contexts   every set of terminals that a parse can lex from, with every watch set that can occur there
 //   2 lexer      all lexer states reachable from those roots, and their profiles
-//   3 tails      one universe of tails a terminal
-//   4 parser     the machines that read tails, from every top over any state that can lie below
+//   3 tails      one universe of tails per terminal
+//   4 parser     the machines that read tails, from every top over any state that can be below it
 //
-// The first and the last are the policy's: LrStates for "cfg", Situations for "longest".
+// Stages 1 and 4 depend on the policy: LrStates for "cfg", Situations for "longest".
 //
-// The same functions run on demand in lazy mode; here they are only called in order.  Where the count of situations
-// or the work passes a cap (a string of at most 500 characters has 500 times the states), the rest stays on demand and
-// `complete()` is false; so it is, always, under "longest", and where a list has any order: its sets stay on demand.
-// Caps count steps, not time: same input, same tables.
-// Work comes in small slices, so that the caller can report progress and stop.  An exception may end one anywhere (a
-// limit; GrowthLock::Preempted in the background): what it was doing is begun again by the next one.
+// The same functions run on demand in lazy mode; here they are only called in order. If the number of situations or the
+// work exceeds a cap (a string of at most 500 characters has 500 times the states), the rest stays on demand and
+// `complete()` is false. It is also false under "longest", and for lists in any order, whose sets stay on demand. Caps
+// count steps, not time, so the same input gives the same tables. Work is done in small slices, so that the caller can
+// report progress and stop. An exception may end a slice anywhere (a limit, or GrowthLock::Preempted in the
+// background); the next slice then repeats the interrupted work.
 #pragma once
 #include <chrono>
 
@@ -23,21 +23,22 @@
 
 namespace wfsa {
 
-// What decoding can reach, as far as the policy decides it; work in slices.
+// The states and stacks that decoding can reach under one policy; work is done in slices.
 class Reach {
   public:
     virtual ~Reach() = default;
-    virtual bool find_roots() = 0;  // lexer states where lexing can start; false: that was the last slice
-    virtual bool read_tails() = 0;  // stacks that the machines can read, once there are universes; false likewise
-    virtual double fraction() const = 0;  // of the slices of this kind
-    virtual bool complete() const = 0;    // is nothing left to be expanded on demand, for all that it knows?
+    virtual bool find_roots() = 0;  // lexer states where lexing can start; false: this was the last slice
+    // stacks that the machines can read, after universes exist; false: this was the last slice
+    virtual bool read_tails() = 0;
+    virtual double fraction() const = 0;  // part done of the present kind of slices
+    virtual bool complete() const = 0;  // whether nothing is left on demand, as far as this class can tell
 
   protected:
     explicit Reach(Tables& tables) : t_(tables), access_(Access::growing(tables)) {}
     Tables& t_;
     const Access access_;
 
-    // The universes made since the last call.
+    // Calls visit(terminal, universe) for the universes made since the last call.
     template <class Visit> void each_new_universe(const Visit& visit) {
         for (; n_universes_ < t_.universes.size(); ++n_universes_)
             visit(t_.universes[n_universes_].term, int32_t(n_universes_));
@@ -47,12 +48,12 @@ class Reach {
     size_t n_universes_ = 0;
 };
 
-// Ahead under "cfg": every LR state can be a top, so its context is a root, and the parser DWA starts on it and reads
-// whatever states can lie below.
+// Ahead-of-time expansion under "cfg". Every LR state can be a top, so its context is a root, and the parser DWA starts
+// on it and reads the states that can be below.
 //
-// The states of unordered lists are met with sets of members only (unordered.hpp); those stay on demand.
-// A type that stands in a thousand places can end on as many states, for each of its own: past a number of transitions
-// the rest stays on demand, too, where each costs some microseconds.
+// The states of unordered lists occur with sets of members only (unordered.hpp); those stay on demand. A type that
+// occurs in a thousand places can end on as many states at each of them. Beyond a number of transitions the rest
+// therefore stays on demand too, where each transition costs some microseconds.
 
 class LrStates : public Reach {
   public:
@@ -95,18 +96,18 @@ class LrStates : public Reach {
     bool complete() const override { return !is_cut_ && t_.lr.unordered.lists.empty(); }
 
   private:
-    static constexpr size_t kReads = 256;  // of the parser DWA in one slice; one start can lead to very many
-    static constexpr size_t kBelow = 64;   // states tried at once
+    static constexpr size_t kReads = 256;  // reads of the parser DWA per slice; one start can lead to very many
+    static constexpr size_t kBelow = 64;  // states tried per slice step
     static constexpr size_t kTransitionCap = 1 << 17;
-    bool is_cut_ = false;                  // the cap was met
-    vector<uint8_t> is_read_;              // LR state -> can it lie on a stack?
-    vector<vector<int32_t>> below_;        // LR state -> states that can lie under it
+    bool is_cut_ = false;  // the cap was exceeded
+    vector<uint8_t> is_read_;  // LR state -> whether it can be on a stack
+    vector<vector<int32_t>> below_;  // LR state -> states that can be below it
     vector<vector<int32_t>> shifting_;     // terminal -> LR states that shift it
     OpenSet<uint64_t, PairHash> seen_;  // (machine state, LR state)
     vector<std::pair<int32_t, int32_t>> starts_;  // (terminal, universe)
-    size_t n_started_ = 0, n_tops_ = 0;           // of starts_; of the LR states that shift the terminal of the next one
+    size_t n_started_ = 0, n_tops_ = 0;  // number of starts_ done; number of tops done for the next start
     vector<std::pair<int32_t, int32_t>> todo_;    // (machine state, LR state) from the last start
-    struct { int32_t next = -1, state = 0; size_t at = 0; } reading_;  // next: the machine state behind `state`
+    struct { int32_t next = -1, state = 0; size_t at = 0; } reading_;  // next: the machine state after `state`
 
     void visit(int32_t d, int32_t state) {
         if (seen_.insert(pair_key(d, state)).second) todo_.push_back({d, state});
@@ -123,7 +124,7 @@ class LrStates : public Reach {
         reading_ = {t_.dwa.step(d, state)->next, state, 0};
         todo_.pop_back();
     }
-    // Some of the states that can lie below the one that was read.
+    // Visits some of the states that can be below the one that was read.
     void go_below() {
         GrowthLock::let_read();
         const vector<int32_t>& below = below_[reading_.state];
@@ -133,11 +134,12 @@ class LrStates : public Reach {
     }
 };
 
-// Ahead under "longest": which terminals compete depends on all stacks at once, so real stacks are tried.
+// Ahead-of-time expansion under "longest". The terminals that compete depend on all stacks at once, so real stacks are
+// tried.
 //
-// From the start every admissible terminal is shifted, breadth first. Situations whose stacks agree on the topmost
-// states count as one, of which the first one met is kept and gone on from; so not all is found, and tables stay open
-// to growth. Caps count situations, shifts and steps, not time: same input, same tables.
+// From the start, every admissible terminal is shifted, breadth first. Situations whose stacks agree on the topmost
+// states count as one, and only the first of them is explored. So the result may be incomplete, and tables remain able
+// to grow. Caps count situations, shifts and steps, not time, so the same input gives the same tables.
 
 class Situations : public Reach {
   public:
@@ -188,10 +190,10 @@ class Situations : public Reach {
 
   private:
     static constexpr size_t kSlice = 16;              // situations
-    static constexpr size_t kSituationCap = 1 << 12;  // told apart by the topmost states
-    static constexpr int32_t kShapeDepth = 2;         // ... which are as many
-    static constexpr size_t kShiftCap = 1 << 18;      // terminals shifted to find them
-    static constexpr int64_t kWorkCap = 4 << 20;      // steps of lexing tails; the rest is left on demand
+    static constexpr size_t kSituationCap = 1 << 12;  // situations that differ in their topmost states
+    static constexpr int32_t kShapeDepth = 2;  // number of these states
+    static constexpr size_t kShiftCap = 1 << 18;  // terminals shifted to find situations
+    static constexpr int64_t kWorkCap = 4 << 20;  // steps of lexing tails; the rest stays on demand
     struct Situation {
         Config config;
         vector<int32_t> watches;
@@ -204,8 +206,8 @@ class Situations : public Reach {
     size_t at_ = 0, n_shifted_ = 0;
     bool reading_ = false;
     std::unordered_map<vector<int32_t>, int32_t, VectorHash> by_shape_;
-    std::map<int32_t, vector<Accept>> accepts_;  // root -> what can be cut before the next root
-    vector<size_t> seen_;                        // lexer state -> the last search that met it
+    std::map<int32_t, vector<Accept>> accepts_;  // root -> accepts that are reachable before the next root
+    vector<size_t> seen_;  // lexer state -> the last search that reached it
     size_t n_searches_ = 0;
     vector<vector<int32_t>> universes_of_;       // terminal -> universes
 
@@ -231,10 +233,10 @@ class Situations : public Reach {
         situations_.push_back({to, {}, {}});
         return by_shape_[std::move(key)] = int32_t(situations_.size()) - 1;
     }
-    // The terminals that can end before the next root, by going through all lexer states from one.
+    // Returns the terminals that can end before the next root, by visiting all lexer states reachable from `root`.
     const vector<Accept>& accepts(int32_t root) {
-        const auto known = accepts_.find(root);
-        if (known != accepts_.end()) return known->second;
+        const auto cached = accepts_.find(root);
+        if (cached != accepts_.end()) return cached->second;
         std::set<std::pair<int32_t, int32_t>> found;
         vector<int32_t> todo{root};
         ++n_searches_;
@@ -253,7 +255,7 @@ class Situations : public Reach {
         for (auto [t, w] : found) out.push_back({t, w});
         return out;
     }
-    // The topmost states of all stacks, as sets of nodes: for each set its states, and which set lies below each.
+    // Returns the topmost states of all stacks, as sets of nodes: the states of each set, and the set below each state.
     static vector<int32_t> shape(const Config& c) {
         vector<int32_t> out;
         vector<vector<const Node*>> level{{c.tops, c.tops + c.n_tops}}, next;
@@ -287,7 +289,7 @@ class Ahead {
         else reach_ = std::make_unique<LrStates>(e_);
     }
 
-    // One slice of work; false when all is done.
+    // Does one slice of work; returns false when all is done.
     bool advance() {
         switch (stage_) {
             case kContexts:
@@ -302,7 +304,7 @@ class Ahead {
                 return true;
             case kParser:
                 if (reach_->read_tails()) return true;
-                // Tails may have been lexed in states not met before, which need profiles, too.
+                // Tails may have been lexed in new states, which need profiles too.
                 stage_ = complete() && n_lexed_ < e_.lexer.states.size() ? kLexerStates : kDone;
                 return true;
             default:
@@ -310,7 +312,7 @@ class Ahead {
                 return false;
         }
     }
-    // Slices of one stage, for about so many microseconds.
+    // Does slices of one stage for about `time` microseconds.
     bool advance_for(int64_t time) {
         const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(time);
         const int stage = stage_;
@@ -330,16 +332,16 @@ class Ahead {
     bool complete() const { return !is_cut_ && reach_->complete(); }
 
   private:
-    static constexpr int64_t kWalkCap = 1 << 20;  // trie nodes walked for profiles; the rest is left on demand
-    static constexpr size_t kStateCap = 1 << 16;  // lexer states, likewise
+    static constexpr int64_t kWalkCap = 1 << 20;  // trie nodes visited for profiles; the rest stays on demand
+    static constexpr size_t kStateCap = 1 << 16;  // lexer states; the rest stays on demand
     static constexpr size_t kSlice = 16;          // lexer states
     enum Stage { kContexts, kLexerStates, kTails, kParser, kDone };
     Engine& e_;
     std::unique_ptr<Reach> reach_;
     Stage stage_ = kContexts;
-    StateOrder order_;     // of the lexer states
-    size_t n_lexed_ = 0;   // of these, have profiles
-    bool is_cut_ = false;  // a cap was met
+    StateOrder order_;  // order of the lexer states
+    size_t n_lexed_ = 0;  // number of these that have profiles
+    bool is_cut_ = false;  // a cap was exceeded
     Retired retired_;      // destroyed with this
 
     bool expand_lexer() {

@@ -1,15 +1,17 @@
-// In the background: tables are expanded as they are ahead of time (ahead.hpp), beside those who decode with them.
+// Background expansion: tables are expanded as they are ahead of time (ahead.hpp), while other threads decode with
+// them.
 //
-//   one thread   for the process, begun with the first job, ended when there has been none for a while
-//   jobs         take turns, so a large grammar keeps no small one waiting; each ends when all is expanded, at a cap or
-//                limit, with kMostBytes added, or when nobody holds the tables any more
-//   slices       the tables are held for kSlice at most, and given up sooner to whoever waits: readers in the middle of
-//                it, those who need to extend at once, for whom the step at hand is thrown away (growth_lock.hpp)
+//   one thread   per process, started with the first job, ended after a while without jobs
+//   jobs         take turns, so a large grammar does not delay a small one; a job ends when everything is expanded, at
+//                a cap or limit, after adding kMostBytes, or when nobody refers to the tables any more
+//   slices       lock the tables for at most kSlice, and release them earlier for a thread that waits: readers get a
+//                turn in the middle of a slice; a thread that needs to extend at once aborts the current step
+//                (growth_lock.hpp)
 //
-// What is expanded is the tables' own, so nothing is published or merged: the next mask finds it there.  Between slices
-// the processor is offered to others, because a thread that is taken off it while it holds the tables holds them up.
+// The expanded data belongs to the tables, so nothing is published or merged: the next mask finds it there. Between
+// slices the thread yields the processor, because a thread that is preempted while it locks the tables blocks them.
 //
-// fork: the child has no thread, and its jobs are gone; tables then grow on use, until they are asked for again (begin).
+// After fork() the child has no background thread and no jobs. Its tables grow on use, until begin() is called again.
 #pragma once
 #include <condition_variable>
 #include <deque>
@@ -21,13 +23,14 @@ namespace wfsa {
 
 class Background final : public ForkGate::Renewed {
   public:
-    // Expands these tables from now on; nothing happens where it has been done or is being done, or there are no threads.
+    // Starts expanding these tables in the background. Does nothing if that has been done or is in progress, or if no
+    // thread can be started.
     static void begin(const std::shared_ptr<Engine>& tables) { the().take(tables); }
-    // Waits for `most` milliseconds; true: they are expanded, or as far as they will be.
+    // Waits at most `most` milliseconds. Returns true if the tables are expanded, or as far as they will be.
     static bool wait_for(const Engine& tables, int64_t most) {
         return the().wait(tables, std::chrono::milliseconds(most));
     }
-    // The process ends.
+    // Stops the thread at the end of the process.
     static void stop() { the().finish(); }
 
     void renew() override {
@@ -49,9 +52,9 @@ class Background final : public ForkGate::Renewed {
         std::unique_ptr<Ahead> ahead;
     };
     enum Outcome { kMore, kBusy, kEnded };
-    std::mutex mutex_;  // of all below
+    std::mutex mutex_;  // guards all members below
     std::condition_variable changed_;
-    std::deque<Job> jobs_;  // the first one is at work; only the thread takes jobs out
+    std::deque<Job> jobs_;  // the first one is being worked on; only the thread removes jobs
     bool running_ = false;
     std::atomic<bool> stopped_{false};
 
@@ -83,7 +86,7 @@ class Background final : public ForkGate::Renewed {
     void run() {
         std::unique_lock<std::mutex> lock(mutex_);
         while (changed_.wait_for(lock, kIdle, [&] { return stopped_ || !jobs_.empty(); }) && !stopped_) {
-            Job& job = jobs_.front();  // it stays there when others come
+            Job& job = jobs_.front();  // the reference stays valid when others append jobs
             lock.unlock();
             const Outcome outcome = work_on(job);
             const ForkGate::Change change;
@@ -126,7 +129,8 @@ class Background final : public ForkGate::Renewed {
             return more && tables.grown_in_background() < kMostBytes ? kMore : kEnded;
         } catch (const GrowthLock::Preempted&) {
             return kBusy;
-        } catch (const std::exception&) {  // a limit, or no memory: what is missing is left to the text that needs it
+        // a limit, or no memory: the text that needs the missing entries extends the tables
+        } catch (const std::exception&) {
             return kEnded;
         }
     }

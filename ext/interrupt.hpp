@@ -1,8 +1,8 @@
-// Long stages ask now and then whether they shall stop; who calls them says what that means.
+// Cancellation. Long stages poll for cancellation, and the caller installs the check.
 //
-// A module sets `interrupted` while its thread compiles (ext/bindings/translate.hpp: a pending Ctrl-C), and stages call
-// poll() in their outer loops, at least once in some milliseconds of work, where an exception may leave them: nothing that
-// others share is half changed.
+// A module sets `interrupted` while its thread compiles (ext/bindings/translate.hpp: a pending Ctrl-C). Stages call
+// poll() in their outer loops, at least once every few milliseconds, at points where an exception leaves no shared data
+// half changed.
 #pragma once
 #include <cstdint>
 

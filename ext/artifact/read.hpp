@@ -1,10 +1,9 @@
-// A constraint from flat int32 arrays (write.hpp).
+// Reads a constraint from flat int32 arrays (write.hpp).
 //
-// Reading trusts nothing: every index is checked against what it indexes before it is used, because a file can be cut,
-// altered or written by somebody else.  The first thing that does not fit is a Damaged.
+// The reader does not trust its input: every index is checked against what it indexes before it is used, because a file
+// can be truncated, altered or written by somebody else. The first inconsistency throws Damaged.
 //
-// Sets of tokens, tails and universes are looked for at the vocabulary, so that what another constraint has already is
-// not held twice.
+// Token sets, tails and universes are interned with the vocabulary, so that constraints share equal ones.
 #pragma once
 #include "artifact/read_fields.hpp"
 #include "artifact/write.hpp"
@@ -24,7 +23,8 @@ class ArtifactReader : public FieldReaderOf<ArtifactReader> {
     }
 
   private:
-    static constexpr int64_t kMostPlaces = 1 << 25;  // slots of all ends of terminals; a file could name the same tails often
+    // slots of all terminal ends; otherwise a small file could refer to the same tails very often
+    static constexpr int64_t kMostPlaces = 1 << 25;
 
     template <class Row, class Put> void each(const char* name, const Put& put) { this->rows(name, Row(), nullptr, put); }
 
@@ -51,7 +51,7 @@ class ArtifactReader : public FieldReaderOf<ArtifactReader> {
         }
         return out;
     }
-    // The tokens of a group, ascending, with their units.
+    // Returns the tokens of a group, ascending, with their units.
     static vector<Inside::Counted> units(const Vocabulary& v, const vector<int32_t>& ids, int32_t offset,
                                          const vector<int32_t>& exceptions) {
         check(!ids.empty(), "a group is empty");
@@ -71,7 +71,7 @@ class ArtifactReader : public FieldReaderOf<ArtifactReader> {
         return out;
     }
 
-    // A tail is the end of its tokens' bytes.
+    // Reads tails; a tail is the end of its tokens' bytes.
     vector<std::shared_ptr<const Tails>> read_tails(Tables& t) {
         const Vocabulary& v = *t.vocab;
         vector<std::shared_ptr<const Tails>> out;
@@ -97,7 +97,7 @@ class ArtifactReader : public FieldReaderOf<ArtifactReader> {
         return out;
     }
 
-    // Ends of terminals, and the universes that unite their tails.
+    // Reads terminal ends, and makes the universes that unite their tails.
     void read_ends(Tables& t, const vector<std::shared_ptr<const Tails>>& tails, bool complete) {
         vector<int32_t> terms;
         each<SavedUniverse>("universes", [&](const SavedUniverse& u) {
@@ -107,7 +107,8 @@ class ArtifactReader : public FieldReaderOf<ArtifactReader> {
         vector<vector<int32_t>> members(terms.size());
         each<SavedTerminalEnd>("terminal_ends", [&](const SavedTerminalEnd& e) {
             check(e.term >= 0 && e.term < t.grammar.n_terms && e.tails >= 0 && size_t(e.tails) < tails.size() &&
-                      e.universe >= (complete ? 0 : -1) && e.universe < int64_t(terms.size()), "an end of a terminal is out of range");
+                      e.universe >= (complete ? 0 : -1) && e.universe < int64_t(terms.size()),
+                  "a terminal end is out of range");
             if (e.universe >= 0) {
                 check(e.term == terms[e.universe], "a universe has tails of two terminals");
                 members[e.universe].push_back(int32_t(t.profiler.terminal_ends.size()));
@@ -117,7 +118,7 @@ class ArtifactReader : public FieldReaderOf<ArtifactReader> {
         int64_t n_places = 0;
         const auto count = [&](size_t n) {
             n_places += int64_t(n);
-            check(n_places <= kMostPlaces, "its ends of terminals have too many tails");
+            check(n_places <= kMostPlaces, "the terminal ends have too many tails");
         };
         for (const vector<int32_t>& ends : members) {
             check(!ends.empty(), "a universe has no tails");
@@ -132,7 +133,7 @@ class ArtifactReader : public FieldReaderOf<ArtifactReader> {
     vector<std::shared_ptr<const vector<uint32_t>>> read_vetoed(Tables& t) {
         vector<std::shared_ptr<const vector<uint32_t>>> out;
         each<SavedTokens>("vetoed", [&](const SavedTokens& x) {
-            check(x.kind != kList, "a set of vetoed tokens is no bitmap");
+            check(x.kind != kList, "a set of vetoed tokens is not a bitmap");
             vector<uint32_t> bitmap;
             vector<int32_t> none;
             unpack_tokens(bitmap, none, x.kind, x.packed, t.vocab->n_tokens(), t.vocab->size);
@@ -161,7 +162,7 @@ class ArtifactReader : public FieldReaderOf<ArtifactReader> {
             for (const Inside::Group& g : p.inside->groups) check(size_t(g.local_span) < p.spans.size(), "a profile lacks a span");
             to.profiles.push_back(std::move(p));
         });
-        for (const Profile& p : to.profiles) {  // bases may come later than their deltas
+        for (const Profile& p : to.profiles) {  // bases may come after their deltas
             check(p.base < int64_t(to.profiles.size()), "a profile has an unknown base");
             if (p.base < 0) {
                 check(!p.vetoed, "a watched profile has no base");
@@ -177,7 +178,7 @@ class ArtifactReader : public FieldReaderOf<ArtifactReader> {
     }
 };
 
-// Fill a fresh engine.
+// Fills a new engine from arrays.
 inline void unpack(const Arrays& in, Engine& e) {
     ArtifactReader reader(in);
     Tables::fields(static_cast<Tables&>(e), reader);

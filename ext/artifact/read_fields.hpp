@@ -1,8 +1,8 @@
-// Reads what write_fields.hpp writes, without trust.
+// Reads what write_fields.hpp writes, without trusting it.
 //
-// What a field may hold stands where it is listed: Within, for values (of each list, of each row); a number, for how many
-// there are; Pointers, for the row pointers of so many. What no range says, `restored` of the table checks after its
-// fields are read, as `check` does for a struct.
+// The limits of a field are given where the field is listed: Within for values (of each list, of each row), a number
+// for the length, Pointers for row pointers. What no range expresses is checked by the table's `restored` after its
+// fields are read, or by a struct's `check`.
 #pragma once
 #include "artifact/write_fields.hpp"
 
@@ -17,7 +17,7 @@ inline uint64_t word_at(const vector<int32_t>& v, size_t i) {
 
 class ColumnReader : public Fields<ColumnReader> {
   public:
-    // `within` is what the struct's fields get that say `visitor.within`.
+    // The limits of the struct's fields that refer to `visitor.within`.
     Within within;
 
     template <class Row>
@@ -26,7 +26,7 @@ class ColumnReader : public Fields<ColumnReader> {
         Row::fields(row, *this);
         declared_ = true;
     }
-    size_t n_rows() const { return size_t(n_); }  // after the first field
+    size_t n_rows() const { return size_t(n_); }  // valid after the first field
     template <class Row> void get(size_t i, Row& row) {
         i_ = i;
         at_ = 0;
@@ -46,8 +46,8 @@ class ColumnReader : public Fields<ColumnReader> {
   private:
     struct Column {
         const vector<int32_t>*flat = nullptr, *indptr = nullptr;
-        std::shared_ptr<void> lists;            // what the lists of a column lie in
-        std::shared_ptr<ColumnReader> structs;  // ... and the lists of the structs in these
+        std::shared_ptr<void> lists;  // storage of the lists of a column
+        std::shared_ptr<ColumnReader> structs;  // reader of the structs in these lists, which owns nested lists
     };
     const Unpacker& in_;
     const std::string name_;
@@ -57,7 +57,8 @@ class ColumnReader : public Fields<ColumnReader> {
     bool declared_ = false;
 
     void count(const std::string& name, size_t n) {
-        Unpacker::check(n_ < 0 || n_ == int64_t(n), "array '", name, "' has not as many rows as others of its table");
+        Unpacker::check(n_ < 0 || n_ == int64_t(n), "array '", name,
+                        "' has another number of rows than the other arrays of its table");
         n_ = int64_t(n);
     }
     template <class T> void declare(const std::string& name, const T&, Within allowed) {
@@ -95,7 +96,7 @@ class ColumnReader : public Fields<ColumnReader> {
     template <size_t N> void read(const Column& from, std::array<uint64_t, N>& x) const {
         for (size_t k = 0; k < N; ++k) x[k] = word_at(*from.flat, N * i_ + k);
     }
-    template <class T> void read(const Column& from, Span<T>& x) const {  // good as long as this reader
+    template <class T> void read(const Column& from, Span<T>& x) const {  // valid as long as this reader
         const int32_t lo = (*from.indptr)[i_], hi = (*from.indptr)[i_ + 1];
         x = {static_cast<const vector<T>*>(from.lists.get())->data() + lo, hi - lo};
     }
@@ -138,7 +139,7 @@ template <class Visitor> class FieldReaderOf : public Fields<Visitor> {
   private:
     const Unpacker in_;
     std::string prefix_;
-    size_t n_numbers_ = 0;  // read of "head"
+    size_t n_numbers_ = 0;  // numbers of "head" read so far
 
     template <class T> void get(const std::string& name, T& x, Within allowed, size_t n = SIZE_MAX) {
         if constexpr (std::is_array<T>::value) {

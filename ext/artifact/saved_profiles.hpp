@@ -1,5 +1,5 @@
-// A set of tokens as bytes: the gaps between ascending ids (or between the missing ones, when there are fewer), seven
-// bits a byte, low first; or the bitmap itself when that is smaller.
+// Token sets as bytes: the gaps between ascending ids (or between the missing ids, if they are fewer), in groups of
+// seven bits, low first; or the bitmap itself if that is smaller.
 #pragma once
 #include "artifact/write_fields.hpp"
 #include "containers/fields.hpp"
@@ -37,7 +37,7 @@ inline int32_t pack_tokens(const vector<uint32_t>& bitmap, const vector<int32_t>
     return kDenseBitmap;
 }
 
-// Into a bitmap, or into ids for a list.
+// Unpacks a set into a bitmap, or, for a list, into ids.
 inline void unpack_tokens(vector<uint32_t>& bitmap, vector<int32_t>& ids, int32_t kind, const vector<int32_t>& in,
                           int64_t n_tokens, int64_t size) {
     const size_t n_words = size_t(size + 31) / 32;
@@ -46,7 +46,7 @@ inline void unpack_tokens(vector<uint32_t>& bitmap, vector<int32_t>& ids, int32_
         bitmap.assign(n_words, 0);
         for (size_t i = 0; i < in.size(); ++i) bitmap[i / 4] |= uint32_t(in[i]) << (8 * (i % 4));
         for (int64_t i = n_tokens; i < int64_t(n_words) * 32; ++i)
-            check(!has_bit(bitmap, i), "a bitmap allows what is no token");
+            check(!has_bit(bitmap, i), "a bitmap allows an id that is not a token");
         return;
     }
     int64_t at = -1;
@@ -68,14 +68,14 @@ inline void unpack_tokens(vector<uint32_t>& bitmap, vector<int32_t>& ids, int32_
     for (int32_t id : ids) bitmap[size_t(id) >> 5] ^= 1u << (id & 31);
     ids.clear();
     for (int64_t i = n_tokens; i < size; ++i)
-        check(!has_bit(bitmap, i), "a bitmap allows what is no token");
+        check(!has_bit(bitmap, i), "a bitmap allows an id that is not a token");
 }
 
-// Profiles, and what they share, as they are saved.
+// The saved form of profiles and of the objects that they share.
 //
-// Sets of tokens, tails and universes are the vocabulary's, one object where they are equal: each is written once, and
-// profiles and ends of terminals have its number. A tail is the end of its tokens' bytes: its length and its tokens say
-// what it is. A universe is the union of the tails of the ends that name it, and is made again.
+// Token sets, tails and universes belong to the vocabulary, one object for equal contents. Each is written once, and
+// profiles and terminal ends refer to its number. A tail is the end of its tokens' bytes, so its length and its tokens
+// identify it. A universe is the union of the tails of the ends that refer to it, and is recomputed on loading.
 
 struct SavedTokens {
     int32_t kind = kList;
@@ -86,7 +86,8 @@ struct SavedTokens {
     }
 };
 
-// Tokens with their units: as many as they have code points, and `offset` more; but for exceptions, (token, units).
+// Tokens with their units. A token's units are its number of code points plus `offset`, apart from `exceptions` (token,
+// units).
 struct SavedGroup {
     int32_t inside = 0, span = 0, kind = kList, offset = 0;
     vector<int32_t> packed, exceptions;
@@ -110,7 +111,7 @@ struct SavedTails {
         }
     };
     vector<Slot> slots;
-    List counts;  // a number for every token, or none
+    List counts;  // a number for every token, or empty
     template <class Self, class V> static void fields(Self& t, V& v) {
         v.kept("slots", t.slots);
         v.kept("counts", t.counts, Within{0, 1 << 20});

@@ -1,7 +1,7 @@
-// A constraint as flat int32 arrays.
+// Writes a constraint as flat int32 arrays.
 //
-// Every table that decoding reads is written in the order of its numbers, so the same engine gives the same bytes.
-// A complete ("frozen") engine is written without what only expansion needs (the open places of the parser DWA).
+// Every table that decoding reads is written in the order of its numbers, so equal engines give equal bytes. A complete
+// engine (`frozen`) is written without what only expansion needs (the open places of the parser DWA).
 #pragma once
 #include "artifact/saved_profiles.hpp"
 #include "artifact/write_fields.hpp"
@@ -9,14 +9,14 @@
 
 namespace wfsa {
 
-// How many code points begin in a token: nearly always the units that it has in a counted terminal.
+// Returns the number of code points that begin in a token: nearly always its units in a counted terminal.
 inline int32_t code_points(const Vocabulary& v, int32_t token) {
     int32_t n = 0;
     for (int64_t i = v.offsets[token]; i < v.offsets[token + 1]; ++i) n += (v.blob[i] & 0xC0) != 0x80;
     return n;
 }
 
-// Numbers in the order of first use.
+// Numbers objects in the order of first use.
 template <class T> class Numbering {
   public:
     vector<const T*> all;
@@ -34,7 +34,7 @@ class ArtifactWriter : public FieldWriterOf<ArtifactWriter> {
   public:
     using FieldWriterOf<ArtifactWriter>::FieldWriterOf;
 
-    // The profiles, and what they share (saved_profiles.hpp).
+    // Writes the profiles and the objects that they share (saved_profiles.hpp).
     void shared(const Tables& t, bool) {
         const Vocabulary& v = *t.vocab;
         Numbering<Inside> insides;
@@ -95,9 +95,10 @@ class ArtifactWriter : public FieldWriterOf<ArtifactWriter> {
             }
         return out;
     }
-    // A group's units as code points + offset; where that is wrong, (token, units) by ascending tokens.
+    // Returns the most frequent difference between units and code points. Tokens with another difference go to
+    // `exceptions` as (token, units), by ascending token.
     static int32_t offset(const Inside::Group& g, const Vocabulary& v, vector<int32_t>& exceptions) {
-        std::map<int32_t, int32_t> tokens_with;  // offset -> how many
+        std::map<int32_t, int32_t> tokens_with;  // offset -> number of tokens
         vector<std::pair<int32_t, int32_t>> units;
         for (size_t i = 0; i + 1 < g.indptr.size(); ++i)
             for (int32_t k = g.indptr[i]; k < g.indptr[i + 1]; ++k) {

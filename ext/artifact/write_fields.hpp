@@ -1,4 +1,4 @@
-// Named int32 arrays, and reading them without trust: every value is checked against what it indexes.
+// Named int32 arrays, and a reader that checks every value against what it indexes.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -20,11 +20,11 @@ struct Arrays {
     std::map<std::string, vector<int32_t>> of;
 
     const vector<int32_t>& get(const std::string& name) const {
-        auto got = of.find(name);
-        if (got == of.end()) throw Damaged("array '" + name + "' is missing");
-        return got->second;
+        auto entry = of.find(name);
+        if (entry == of.end()) throw Damaged("array '" + name + "' is missing");
+        return entry->second;
     }
-    // n lists, the i-th of which is rows(i), as a CSR pair "name_indptr", "name".
+    // Writes n lists, the i-th of which is rows(i), as a CSR pair "name_indptr", "name".
     template <class Rows> void put_rows(const std::string& name, size_t n, const Rows& rows) {
         vector<int32_t>&indptr = of[name + "_indptr"], &flat = of[name];
         indptr.assign(1, 0);
@@ -77,27 +77,27 @@ class Unpacker {
 
   private:
     const Arrays& a_;
-    static void check_size(bool ok, const std::string& name, size_t got, const char* not_so_many, size_t wanted) {
+    static void check_size(bool ok, const std::string& name, size_t size, const char* expectation, size_t expected) {
         if (ok) return;
-        throw Damaged("array '" + name + "' has " + std::to_string(got) + not_so_many + std::to_string(wanted));
+        throw Damaged("array '" + name + "' has " + std::to_string(size) + expectation + std::to_string(expected));
     }
 };
 
 // Writes the fields of tables (containers/fields.hpp) as named int32 arrays.
 //
-//   numbers                     "head", one behind the other
+//   numbers                     "head", in order
 //   lists of numbers            an array; flags likewise
 //   lists of lists, interners   a CSR pair "name_indptr", "name"
-//   lists of structs            a column for each field of the struct, "name.field"; a field that is a list is a CSR pair
+//   lists of structs            a column per field of the struct, "name.field"; a field that is a list is a CSR pair
 //   words of 64 bits            two numbers each, low half first
 //
-// A table within another one has its name and a dot before the names of its fields.
+// The fields of a nested table are prefixed with its name and a dot.
 
 inline void put_words(vector<int32_t>& to, const uint64_t* words, size_t n) {
     for (size_t i = 0; i < n; ++i) to.insert(to.end(), {int32_t(words[i]), int32_t(words[i] >> 32)});
 }
 
-// Rows of structs, column by column.
+// Writes rows of structs, column by column.
 class ColumnWriter : public Fields<ColumnWriter> {
   public:
     template <class Row> ColumnWriter(Arrays& out, const std::string& name, const Row& row) : out_(out), name_(name + ".") {
@@ -121,8 +121,8 @@ class ColumnWriter : public Fields<ColumnWriter> {
   private:
     struct Column {
         vector<int32_t>*flat, *indptr;
-        std::shared_ptr<ColumnWriter> structs;  // of a list of structs
-        int32_t n = 0;                          // of these, so far
+        std::shared_ptr<ColumnWriter> structs;  // for a list of structs
+        int32_t n = 0;  // number of these so far
     };
     Arrays& out_;
     const std::string name_;

@@ -1,16 +1,17 @@
-// The end of the interpreter, as threads meet it that are compiling: they end first.
+// Ends threads that compile before the interpreter ends.
 //
-// From its end on, Python ends a thread that asks for the interpreter lock there and then (pthread_exit).  That unwinds
-// the thread's stack through whatever is on it, and where this is a destructor or a handler of all exceptions, the process
-// aborts.  Compiling asks for the lock from such places: when it gives the lock back (LetOthers), and every 50 ms for
-// signals (asked_to_stop).  So, before the interpreter ends:
+// From its end on, Python terminates a thread that requests the interpreter lock (pthread_exit). This unwinds the
+// thread's stack, and if the stack has a destructor or a handler of all exceptions, the process aborts. Compiling
+// requests the lock from such places: when it takes the lock again (LetOthers), and every 50 ms for signals
+// (is_interrupted). So, before the interpreter ends:
 //
-//   1  whoever ends it calls wait(), without the lock, from an atexit handler: the interpreter still lives
-//   2  the other threads that compile are told at their next poll, by SystemExit, which ends a thread without a word;
-//      those that begin to compile from now on are told at once
-//   3  wait() returns when none compiles any more
+//   1  the ending thread calls wait(), without the lock, from an atexit handler, while the interpreter is still alive
+//   2  the other compiling threads get SystemExit at their next poll, which ends a thread silently; threads that begin
+//      to compile from now on get it at once
+//   3  wait() returns when no other thread compiles
 //
-// A thread that does not poll for kPatience, because a caller's callback waits for something, is left alone: if it asks
+// If a thread does not poll for kPatience, because a caller's callback waits for something, wait() gives up on it. If
+// that thread requests the lock later, it sleeps until the process ends. Each extension module has a count of its own.
 // for the lock after that it sleeps until the process is gone.  Each extension module has its own count.
 #pragma once
 #include <Python.h>
@@ -23,7 +24,7 @@ namespace wfsa {
 
 class AtEnd {
   public:
-    // While one lives, its thread compiles. Made with the interpreter lock.
+    // The thread compiles while an object of this class exists. To be constructed with the interpreter lock.
     class Work {
       public:
         Work() { if (depth_++ == 0) ++n_threads_; }
@@ -31,17 +32,17 @@ class AtEnd {
         Work(const Work&) = delete;
     };
 
-    // With the lock. True: Python's error is set, and this thread has to end what it does.
+    // To be called with the lock. Returns true if Python's error is set and this thread must stop.
     static bool stops_this_thread() {
         if (!ends() || PyErr_Occurred()) return ends();
         PyErr_SetNone(PyExc_SystemExit);
         return true;
     }
-    // Before the lock is asked for where no exception may leave.
+    // To be called before requesting the lock where no exception may be thrown.
     static void before_lock() {
         while (ends() && is_over_) std::this_thread::sleep_for(std::chrono::hours(1));
     }
-    // Without the lock.
+    // To be called without the lock.
     static void wait() {
         ender_ = std::this_thread::get_id();
         is_ending_ = true;
@@ -51,7 +52,7 @@ class AtEnd {
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
         is_over_ = true;
     }
-    static void after_fork_in_child() { n_threads_ = depth_ > 0; }  // the other threads are not there
+    static void after_fork_in_child() { n_threads_ = depth_ > 0; }  // the other threads do not exist in the child
 
   private:
     static constexpr std::chrono::seconds kPatience{5};

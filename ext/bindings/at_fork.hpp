@@ -1,7 +1,7 @@
-// Every extension module tells the system what its tables need when the process forks, however it does.
+// Registers what the tables of an extension module need when the process forks, by whatever means.
 //
-// Who forks a Python process holds the interpreter lock from the first of these to the last: nothing that is waited for
-// here may wait for that lock.
+// A thread that forks a Python process holds the interpreter lock from the first of these calls to the last. So nothing
+// that these calls wait for may wait for that lock.
 #pragma once
 #include "bindings/at_end.hpp"
 #include "containers/fork_gate.hpp"
@@ -13,7 +13,7 @@
 
 namespace wfsa {
 
-// The object that is being destroyed may be changing tables, so it is waited for first.
+// Waits for the reaper first, because the object being destroyed may be changing tables.
 inline void before_fork() {
     Reaper::before_fork();
     ForkGate::before();
@@ -28,7 +28,7 @@ inline void after_fork_in_child() {
     AtEnd::after_fork_in_child();
     Reaper::after_fork(true);
 }
-inline const int announced = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+inline const int handlers_registered = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 
 }  // namespace wfsa
 #endif

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""The compiled tables: building them from a grammar's numbers, expanding them, and arrays out of and into them."""
+"""Builds the compiled tables from a grammar's numbers, expands them, and converts them to and from arrays."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
@@ -73,7 +73,7 @@ cdef extern from "ahead.hpp" namespace "wfsa" nogil:
 
 @atexit.register
 def _stop():
-    """No thread compiles, expands or destroys engines while the process ends."""
+    """Waits until no thread compiles, expands or destroys engines, before the process ends."""
     with nogil:
         wait_for_compilers()
         stop_background()
@@ -81,34 +81,38 @@ def _stop():
 
 
 _NO_MOST = 0x7FFFFFFF
-_MANY_RULES = 1000  # the tables of fewer take less than a millisecond or two
+_MANY_RULES = 1000  # rules; the tables of fewer take a millisecond or two
 
 
 cdef class ConstraintCore:
-    """Tables of one grammar over one vocabulary.  Use :class:`wfsa.Constraint`."""
+    """The tables of one grammar over one vocabulary. Use :class:`wfsa.Constraint`."""
 
     cdef shared_ptr[Engine] engine(self) noexcept:
         return self.tables.get().latest()
 
     def set_budget(self, size_t n):
-        """Bytes by which the tables may grow while texts are decoded, before new texts begin on fresh ones."""
+        """Sets the bytes by which the tables may grow while texts are decoded before new texts begin on fresh tables.
+        """
         self.engine().get().budget = n
 
     def counts(self):
-        """Sizes of the tables so far."""
+        """Return the present sizes of the tables."""
         cdef shared_ptr[Engine] held = self.engine()
         return {item.first.decode(): item.second for item in sizes_now(held.get()[0])}
 
     def start(self, constraint, stop_ids):
-        """A :class:`State` before the first token; `stop_ids`: a sorted list, or None."""
+        """Return a :class:`State` before the first token.
+
+        stop_ids: a sorted list of token ids, or None.
+        """
         cdef shared_ptr[Generations] tables = self.tables
         cdef GrammarSession* session
-        with nogil:  # it may wait for a thread that extends the constraint
+        with nogil:  # may wait for a thread that extends the constraint
             session = new GrammarSession(tables)
         return start_state(State, session, constraint, self.vocab.ptr.get(), stop_ids)
 
     def grammar_tokens(self):
-        """The tokens that the grammar takes by their id, the end of the text aside."""
+        """Return the tokens that the grammar takes by their id, without the end of the text."""
         cdef shared_ptr[Engine] held = self.engine()
         cdef Engine* e = held.get()
         cdef int32_t t
@@ -120,7 +124,8 @@ cdef class ConstraintCore:
 
     @property
     def n_given_up(self):
-        """Searches for what may follow items that must differ that passed their limit; what they were for is allowed."""
+        """The number of searches for following items that passed their limit; what they were made for is then allowed.
+        """
         return self.engine().get().n_given_up.load()
 
     @property
@@ -132,12 +137,12 @@ cdef class ConstraintCore:
         self.engine().get().parse_tails(on)
 
     def memory(self):
-        """Bytes by part; what equal constraints share is the vocabulary's."""
+        """Return the bytes by part. Data that equal constraints share belongs to the vocabulary and is not counted."""
         cdef shared_ptr[Engine] held = self.engine()
         return {item.first.decode(): item.second for item in memory_now(held.get()[0])}
 
     def to_arrays(self):
-        """All tables as {name: int32 array}; the layout is in ext/artifact/write.hpp."""
+        """Return all tables as {name: int32 array}; the layout is in ext/artifact/write.hpp."""
         cdef Arrays arrays
         cdef shared_ptr[Engine] held = self.engine()
         with nogil:
@@ -146,7 +151,7 @@ cdef class ConstraintCore:
 
     @staticmethod
     def from_arrays(VocabCore vocab, dict arrays):
-        """The inverse of `to_arrays`; raises ArtifactError when anything does not fit."""
+        """Return the core whose `to_arrays` gives these arrays. Raises ArtifactError if they are inconsistent."""
         cdef ConstraintCore out = ConstraintCore.__new__(ConstraintCore)
         cdef Arrays packed
         cdef const int32_t[::1] view
@@ -166,9 +171,12 @@ cdef class ConstraintCore:
         return out
 
     def expand(self, progress=None, deadline=None):
-        """Expand everything that decoding can reach.  `progress(stage, fraction)` is called between slices.
+        """Expand everything that decoding can reach.
 
-        `deadline()` is called too and may raise, and so may handlers of signals.  False when some contexts were left to be expanded on demand.
+        progress: ``progress(stage, fraction)`` is called between slices, or None.
+        deadline: called between slices; it may raise, and so may handlers of signals.
+
+        Returns False if some contexts are left to be expanded on demand.
         """
         cdef AllowInterrupts allowed
         cdef shared_ptr[Engine] held = self.engine()
@@ -178,7 +186,7 @@ cdef class ConstraintCore:
         allowed.hold()
         try:
             while more:
-                if time.monotonic() < small:  # less than it takes to get back a lock that others want
+                if time.monotonic() < small:  # a shorter call costs less than taking back the lock from other threads
                     more = ahead.advance_for(1000)
                 else:
                     with nogil:
@@ -195,14 +203,14 @@ cdef class ConstraintCore:
 
 
     def expand_in_background(self):
-        """The same on a thread of the process, beside decoding; returns at once."""
+        """Start expanding on a thread of the process, while texts are decoded. Returns at once."""
         with nogil:
             expand_in_background(self.tables.get()[0])
 
     def wait(self, seconds):
-        """Until the thread in the background is through, for so many seconds (None: for ever); false if it is not.
+        """Wait until the background expansion ends, for at most `seconds` seconds (None: without limit).
 
-        Handlers of signals may raise meanwhile.
+        Returns whether it has ended. Handlers of signals may raise while this waits.
         """
         cdef shared_ptr[Engine] held = self.engine()
         cdef int64_t most
@@ -226,18 +234,20 @@ cdef _as_array(const vector[int32_t]& v):
 
 
 def build_core(VocabCore vocab not None, grammar, list terminals, int64_t max_lr_states, int64_t max_lexer_states):
-    """Normalise, build the LR tables, and return a ConstraintCore with empty caches.
+    """Normalise the rules, build the LR tables, and return a ConstraintCore with empty caches.
 
-    grammar: a checked wfsa.grammar.ir.Grammar; terminals: for each of its terminals an object with `automaton`
-    (Automaton or None), `token_ids` (where that is None), `rank` (preference at equal length) and `match` (lexer/terminals.hpp).
-    Returns None when the start symbol derives nothing.
+    grammar: a checked wfsa.grammar.ir.Grammar.
+    terminals: for each terminal of the grammar an object with `automaton` (Automaton or None), `token_ids` (if
+        `automaton` is None), `rank` (preference at equal length) and `match` (lexer/terminals.hpp).
+
+    Returns None if the start symbol derives nothing.
     """
     cdef ConstraintCore out = ConstraintCore.__new__(ConstraintCore)
     cdef AllowInterrupts allowed
     cdef vector[uint8_t] dead, nullable
     cdef Engine* e
     cdef Normaliser* norm
-    cdef int32_t n_terms = len(terminals) + 1  # and the end of the text, the last one
+    cdef int32_t n_terms = len(terminals) + 1  # including the end of the text, which is the last terminal
     cdef int32_t start
     cdef bint is_large = len(grammar.rules) > _MANY_RULES
     allowed.hold()
@@ -266,7 +276,7 @@ def build_core(VocabCore vocab not None, grammar, list terminals, int64_t max_lr
 
 
 cdef int _add_terminals(Engine* e, grammar, list terminals, vector[uint8_t]& dead, vector[uint8_t]& nullable) except -1:
-    """The automata or tokens, and which of the terminals have no word, or the empty one."""
+    """Add the automata or token ids, and append whether each terminal has no word, or the empty word."""
     cdef Dfa none
     cdef vector[int64_t] no_names
     cdef Likeness no_likeness
@@ -303,7 +313,9 @@ cdef int _add_terminals(Engine* e, grammar, list terminals, vector[uint8_t]& dea
 
 
 def deriving(rules, int32_t n_nonterminals, lists):
-    """By nonterminal 1 if it derives a text where every terminal matches one, else 0; rules and lists as in a Grammar."""
+    """Return for each nonterminal 1 if it derives a text where every terminal matches one, else 0; arguments as in a
+    Grammar.
+    """
     cdef AllowInterrupts allowed
     cdef int32_t n_terms = 1 + max([s for _, rhs in rules for s in rhs] + [-1])
     allowed.hold()

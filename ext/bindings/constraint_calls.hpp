@@ -1,4 +1,4 @@
-// The steps from rules and terminals to a constraint, as constraint.pyx calls them: other threads run beside long ones.
+// The steps from rules and terminals to a constraint, as constraint.pyx calls them; other threads run during long ones.
 #pragma once
 #include "background.hpp"
 #include "bindings/translate.hpp"
@@ -18,7 +18,7 @@ inline void build_tables(Engine& e, int64_t max_lr_states, bool is_large) {
     prepare_companions(e);
 }
 
-// These may wait for a thread that extends the constraint.
+// Releases the lock if it may have to wait for a thread that extends the constraint.
 inline std::map<std::string, int64_t> sizes_now(const Engine& e) {
     const LetOthers here(!e.frozen);
     return sizes_of(e);
@@ -28,7 +28,7 @@ inline std::map<std::string, int64_t> memory_now(const Engine& e) {
     return memory_of(e);
 }
 
-// The tables of the constraint, those of later generations too, are expanded by a thread of the process.
+// A thread of the process expands the constraint's tables, including those of later generations.
 inline void expand_in_background(Generations& of) {
     of.each([](const std::shared_ptr<Engine>& tables) { Background::begin(tables); });
 }

@@ -1,4 +1,4 @@
-// A count that goes down again where a Cython function ends, however it does. Under the interpreter lock only.
+// A count that is decremented when a Cython function ends, by whatever path. Only under the interpreter lock.
 #pragma once
 #include <cstdint>
 

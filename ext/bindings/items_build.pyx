@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Building an item index: the boundary to items_sort.hpp and items_layout.hpp. Python has checked what comes in here."""
+"""Building an item index: the boundary to items/sort.hpp and items/layout.hpp. Python checks the arguments before."""
 
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memcpy
@@ -103,7 +103,7 @@ _KINDS = {"u1": 0, "i1": 1, "u2": 2, "i2": 3, "u4": 4, "i4": 5, "u8": 6, "i8": 7
 
 
 cdef void* _address(object array) except? NULL:
-    """The first byte of a NumPy array, NULL of None; the caller keeps the array."""
+    """Return the address of a NumPy array's first byte, NULL for None; the caller keeps the array alive."""
     if array is None:
         return NULL
     return <void*><size_t>array.__array_interface__["data"][0]
@@ -126,7 +126,9 @@ cdef RowSource _source(object data, object offsets, int n_levels) except *:
 
 
 def code_extremes(object data, object offsets, int n_levels, int threads):
-    """Smallest and largest code of each level, int64[n_levels] each; INT64_MAX and -1 where a level has none."""
+    """Return the smallest and largest code of each level, int64[n_levels] each; INT64_MAX and -1 for a level without
+    codes.
+    """
     cdef int64_t[::1] low = np.full(kMaxLevels, INT64_MAX, np.int64)
     cdef int64_t[::1] high = np.full(kMaxLevels, -1, np.int64)
     cdef RowSource source = _source(data, offsets, n_levels)
@@ -183,7 +185,7 @@ cdef class RowSorter:
             raise ItemError("the rows were changed while they were read; give an array that nothing else writes meanwhile")
 
     def count_leaves(self, int threads):
-        """Distinct rows among the records at hand."""
+        """Return the number of distinct rows among the current records."""
         cdef int64_t count
         with nogil:
             count = self.sorter.get().count_leaves(threads)
@@ -191,7 +193,7 @@ cdef class RowSorter:
 
     def emit(self, int threads, bint wide, object lcp, object lengths, object order, object indptr, list columns,
              int code_bytes):
-        """Write the leaves of the records at hand into arrays that hold all of them; None is left out."""
+        """Write the leaves of the current records into arrays for the leaves of all batches; None omits an array."""
         cdef LeafOutput out
         cdef int level
         out.lcp = <uint8_t*>_address(lcp)
@@ -208,7 +210,9 @@ cdef class RowSorter:
             self.sorter.get().emit(out, threads)
 
     def records(self):
-        """The records' bytes, uint8[n * record_bytes], in their order; valid until the next call that changes them."""
+        """Return the current records' bytes, uint8[n * record_bytes], in order; valid until the next call that changes
+        them.
+        """
         cdef Sorter* sorter = self.sorter.get()
         cdef int64_t size = sorter.size() * sorter.record_bytes()
         if size == 0:
@@ -216,16 +220,20 @@ cdef class RowSorter:
         return np.asarray(<const uint8_t[:size]>(<const uint8_t*>sorter.bytes()))
 
     def release(self):
-        """Give the records' memory back."""
+        """Free the records' memory."""
         self.sorter.get().allocate(0)
 
     def add_run(self, object data):
-        """A sorted run of another sorter with the same fields, uint8[n * record_bytes]; kept until this object dies."""
+        """Add a sorted run of another sorter with the same fields, uint8[n * record_bytes]; kept alive as long as this
+        object.
+        """
         self.kept.append(data)
         self.sorter.get().add_run(<const char*>_address(data), data.shape[0] // self.record_bytes)
 
     def merge(self, int64_t limit):
-        """Make the next records in order, at most `limit`, the ones at hand; 0 when the runs are used up."""
+        """Replace the current records by the next ones in order, at most `limit`; returns their number, 0 at the end of
+        the runs.
+        """
         cdef int64_t n
         with nogil:
             n = self.sorter.get().merge(limit)
@@ -242,7 +250,8 @@ cdef LeafView _leaves(object lcp, object lengths, int n_levels) except *:
 
 
 def node_counts(object lcp, object lengths, int n_levels):
-    """Nodes of each level 0 .. L, int64[L + 1], and whether a leaf is a proper prefix of another."""
+    """Return the number of nodes of each level 0 .. L, int64[L + 1], and whether a leaf is a proper prefix of another.
+    """
     cdef LeafView view = _leaves(lcp, lengths, n_levels)
     cdef int64_t[::1] nodes = np.zeros(n_levels + 1, np.int64)
     cdef cbool prefixes
@@ -252,10 +261,10 @@ def node_counts(object lcp, object lengths, int n_levels):
 
 
 cdef vector[void*] _pointers(list columns) except *:
-    cdef vector[void*] found
+    cdef vector[void*] addresses
     for column in columns:
-        found.push_back(_address(column))
-    return found
+        addresses.push_back(_address(column))
+    return addresses
 
 
 def dense_starts(code_t[:] kind, list columns, const int64_t[::1] sizes, int64_t n, offset_t[::1] starts):
@@ -285,9 +294,9 @@ cdef object _copy(const element_t* data, int64_t n):
 
 def child_lists(object lcp, object lengths, int n_levels, int depth, int64_t small, const offset_t[::1] head,
                 int64_t head_begin):
-    """The lists of the layout interval below a head with all its slots in `head`.
+    """Return the child lists of the layout interval below a head, all of whose slots are in `head`.
 
-    Returns starts, first_child (from 0), level_begin (from 0), words (uint32, for all slots).
+    Returns starts, first_child (from 0), level_begin (from 0), words (uint32, a bit per slot).
     """
     cdef LeafView view = _leaves(lcp, lengths, n_levels)
     cdef ChildLists[offset_t] lists
@@ -303,7 +312,8 @@ def child_lists(object lcp, object lengths, int n_levels, int depth, int64_t sma
 
 def sparse_rows(code_t[:] kind, object lcp, object lengths, int n_levels, int depth, list columns,
                 const offset_t[::1] head, offset_t[::1] head_state, const int64_t[::1] nodes):
-    """The arrays of the layout csr: leaf_low, leaf_high (None for equal lengths), indptr, codes, state_offset."""
+    """Return the arrays of the layout csr: leaf_low, leaf_high (None for equal lengths), indptr, codes, state_offset.
+    """
     cdef LeafView view = _leaves(lcp, lengths, n_levels)
     cdef vector[void*] columns_at = _pointers(columns)
     cdef SparseRows[code_t, offset_t] rows

@@ -1,7 +1,7 @@
 # cython: language_level=3
-"""Ids of items by hash, and hashes of contents: the boundary to id_table.hpp and id_map.hpp.
+"""Look-up of item ids by hash, and hashes of contents: the boundary to items/id_table.hpp and items/id_map.hpp.
 
-Python has checked shapes and types.
+Python checks shapes and types before.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -55,22 +55,22 @@ cdef extern from "items/id_map.hpp" namespace "wfsa::items" nogil:
 
 
 cdef void* _data(object array) except? NULL:
-    """The first byte of a contiguous array, NULL of None; the caller keeps the array."""
+    """Return the address of a contiguous array's first byte, NULL for None; the caller keeps the array alive."""
     cdef Py_buffer view
     if array is None:
         return NULL
     PyObject_GetBuffer(array, &view, PyBUF_SIMPLE)
-    cdef void* found = view.buf
+    cdef void* address = view.buf
     PyBuffer_Release(&view)
-    return found
+    return address
 
 
 cdef Offsets _offsets(object array) except *:
-    """int32 or int64, or None; the caller keeps the array."""
-    cdef Offsets found
-    found.data = _data(array)
-    found.wide = array is not None and array.dtype.itemsize == 8
-    return found
+    """Return the view of an int32 or int64 array, or of None; the caller keeps the array alive."""
+    cdef Offsets view
+    view.data = _data(array)
+    view.wide = array is not None and array.dtype.itemsize == 8
+    return view
 
 
 cdef ByteKeys _bytes(object data, object offsets, int64_t width) except *:
@@ -82,7 +82,7 @@ cdef ByteKeys _bytes(object data, object offsets, int64_t width) except *:
 
 
 cdef class IntegerTable:
-    """Positions of int64[n] keys, by value; keeps the array alive."""
+    """A table of the positions of int64[n] keys, by value; keeps the array alive."""
 
     cdef unique_ptr[IdTable[IntegerKeys]] table
     cdef object kept
@@ -97,11 +97,11 @@ cdef class IntegerTable:
 
     @property
     def distinct(self):
-        """How many different keys there are."""
+        """The number of distinct keys."""
         return self.table.get().distinct()
 
     def find(self, object others, int threads):
-        """int64[m]: the first position of each of int64[m] among the keys, -1 where it is none."""
+        """Return int64[m]: for each of int64[m] others the first position among the keys, or -1."""
         cdef IntegerKeys given
         cdef int64_t n = len(others)
         out = np.empty(n, np.int64)
@@ -113,7 +113,9 @@ cdef class IntegerTable:
 
 
 cdef class BytesTable:
-    """Positions of n keys of bytes: uint8 data and offsets (int32 or int64)[n + 1], or None and their one width."""
+    """A table of the positions of n keys of bytes: uint8 data and offsets (int32 or int64)[n + 1], or None and their
+    width.
+    """
 
     cdef unique_ptr[IdTable[ByteKeys]] table
     cdef object kept
@@ -126,11 +128,11 @@ cdef class BytesTable:
 
     @property
     def distinct(self):
-        """How many different keys there are."""
+        """The number of distinct keys."""
         return self.table.get().distinct()
 
     def find(self, object data, object offsets, int64_t width, int64_t n, int threads):
-        """int64[n]: the first position of each of n others among the keys, -1 where it is none."""
+        """Return int64[n]: for each of n others the first position among the keys, or -1."""
         cdef ByteKeys given = _bytes(data, offsets, width)
         out = np.empty(n, np.int64)
         cdef int64_t* out_at = <int64_t*>_data(out)
@@ -139,16 +141,18 @@ cdef class BytesTable:
         return out
 
 
-cdef object _copied(const vector[int64_t]& found):
-    """int64[n] of a vector."""
-    out = np.empty(<int64_t>found.size(), np.int64)
-    if found.size():
-        memcpy(_data(out), found.data(), 8 * found.size())
+cdef object _copied(const vector[int64_t]& values):
+    """Return a vector as int64[n]."""
+    out = np.empty(<int64_t>values.size(), np.int64)
+    if values.size():
+        memcpy(_data(out), values.data(), 8 * values.size())
     return out
 
 
 cdef class IntegerMap:
-    """Positions of items by int64 id. `order` (int32 or int64)[n] or None: the item at position p has key order[p]."""
+    """A map of positions of items by int64 id. `order` (int32 or int64)[n] or None: the item at position p has key
+    order[p].
+    """
 
     cdef unique_ptr[IdMap[IntegerKeys]] map
     cdef object kept
@@ -167,27 +171,27 @@ cdef class IntegerMap:
         return self.map.get().bytes()
 
     def is_distinct(self):
-        """Whether no two items have one id."""
-        cdef cbool found
+        """Whether no two items have the same id."""
+        cdef cbool is_distinct
         with nogil:
-            found = self.map.get().distinct()
-        return found
+            is_distinct = self.map.get().distinct()
+        return is_distinct
 
     def find(self, object others):
-        """Positions int64[total] of int64[m] others, one after another, and how many each has, int64[m]."""
+        """Return the positions of int64[m] others, int64[total] in their order, and the number for each, int64[m]."""
         cdef IntegerKeys given
         cdef int64_t n = len(others)
-        cdef vector[int64_t] found
+        cdef vector[int64_t] positions
         counts = np.empty(n, np.int64)
         given.values = <const int64_t*>_data(others)
         cdef int64_t* counts_at = <int64_t*>_data(counts)
         with nogil:
-            self.map.get().find(given, n, found, counts_at)
-        return _copied(found), counts
+            self.map.get().find(given, n, positions, counts_at)
+        return _copied(positions), counts
 
 
 cdef class BytesMap:
-    """Like :class:`IntegerMap`, for n keys of bytes in the form that :class:`BytesTable` takes."""
+    """A map like :class:`IntegerMap`, for n keys of bytes in the form that :class:`BytesTable` takes."""
 
     cdef unique_ptr[IdMap[ByteKeys]] map
     cdef object kept
@@ -204,29 +208,31 @@ cdef class BytesMap:
         return self.map.get().bytes()
 
     def is_distinct(self):
-        """Whether no two items have one id."""
-        cdef cbool found
+        """Whether no two items have the same id."""
+        cdef cbool is_distinct
         with nogil:
-            found = self.map.get().distinct()
-        return found
+            is_distinct = self.map.get().distinct()
+        return is_distinct
 
     def find(self, object data, object offsets, int64_t width, int64_t n):
-        """Positions int64[total] of n others, one after another, and how many each has, int64[n]."""
+        """Return the positions of n others, int64[total] in their order, and the number for each, int64[n]."""
         cdef ByteKeys given = _bytes(data, offsets, width)
-        cdef vector[int64_t] found
+        cdef vector[int64_t] positions
         counts = np.empty(n, np.int64)
         cdef int64_t* counts_at = <int64_t*>_data(counts)
         with nogil:
-            self.map.get().find(given, n, found, counts_at)
-        return _copied(found), counts
+            self.map.get().find(given, n, positions, counts_at)
+        return _copied(positions), counts
 
 
 def strings_at(object data, object offsets, int64_t width, object rows, bint text):
-    """A list of the keys at int64[m] rows, each a str (decoded from UTF-8) or bytes; data as in :class:`BytesTable`."""
+    """Return a list of the keys at int64[m] rows, each a str (decoded from UTF-8) or bytes; data as in
+    :class:`BytesTable`.
+    """
     cdef ByteKeys keys = _bytes(data, offsets, width)
     cdef const int64_t* rows_at = <const int64_t*>_data(rows)
     cdef int64_t n = len(rows), i, row, begin, size
-    cdef list found = PyList_New(n)
+    cdef list keys_at_rows = PyList_New(n)
     cdef const char* at
     for i in range(n):
         row = rows_at[i]
@@ -235,12 +241,12 @@ def strings_at(object data, object offsets, int64_t width, object rows, bint tex
         at = <const char*>keys.data + begin
         one = PyUnicode_DecodeUTF8(at, size, NULL) if text else PyBytes_FromStringAndSize(at, size)
         Py_INCREF(one)
-        PyList_SET_ITEM(found, i, one)
-    return found
+        PyList_SET_ITEM(keys_at_rows, i, one)
+    return keys_at_rows
 
 
 def split_list(list given not None, object indptr):
-    """A list of n lists: part i is given[indptr[i]:indptr[i + 1]], for int64[n + 1]."""
+    """Return a list of n lists: part i is given[indptr[i]:indptr[i + 1]], for int64[n + 1]."""
     cdef const int64_t* at = <const int64_t*>_data(indptr)
     cdef int64_t n = len(indptr) - 1, i
     cdef list parts = PyList_New(n)
@@ -252,9 +258,10 @@ def split_list(list given not None, object indptr):
 
 
 def among(object ids, object wanted, int64_t low, int64_t span):
-    """bool[N]: which of int64[N] are among int64[n] wanted, and the first of these that none is, or -1.
+    """Return bool[N], which of int64[N] ids are among int64[n] wanted, and the first wanted one that no id equals, or
+    -1.
 
-    All wanted lie in low .. low + span - 1; takes span / 4 bytes.
+    All wanted ids are in low .. low + span - 1. Takes span / 4 bytes.
     """
     cdef int64_t n_ids = len(ids), n = len(wanted), missing
     chosen = np.empty(n_ids, np.bool_)
@@ -267,11 +274,11 @@ def among(object ids, object wanted, int64_t low, int64_t span):
 
 
 def pack_strings(object given):
-    """A list or tuple of str, or of bytes, as uint8 data in UTF-8, int64 lengths, and whether they are str.
+    """Return a list or tuple of str, or of bytes, as uint8 data in UTF-8, int64 lengths, and whether they are str.
 
-    One pass, since reaching each object costs more than all else. TypeError on anything else among them.
+    One pass over the objects, because accessing each costs more than everything else. Raises TypeError for other types.
     """
-    given = tuple(given)  # the methods of a subclass of str may change the list
+    given = tuple(given)  # a method of a subclass of str may change the list
     cdef Py_ssize_t n = len(given), i, size = 0
     cdef vector[char] data
     cdef const char* at = NULL
@@ -283,7 +290,7 @@ def pack_strings(object given):
         if text and PyUnicode_Check(one):
             if PyUnicode_IS_ASCII(one):
                 at = PyUnicode_AsUTF8AndSize(one, &size)
-            else:  # not the function above: it keeps what it encodes
+            else:  # not the function above, which caches what it encodes
                 one = one.encode()
                 PyBytes_AsStringAndSize(one, <char**>&at, &size)
         elif not text and isinstance(one, bytes):
@@ -299,10 +306,11 @@ def pack_strings(object given):
 
 
 def content_hash(object array, uint64_t seed):
-    """64 bits that tell a contiguous array's bytes from others'; follows `seed`, so that several can be chained."""
+    """Return 64 bits that distinguish the bytes of contiguous arrays. They depend on `seed`, so hashes can be chained.
+    """
     cdef const uint8_t* at = <const uint8_t*>_data(array)
     cdef int64_t n = array.nbytes
-    cdef uint64_t found
+    cdef uint64_t hashed
     with nogil:
-        found = hash_content(at, n, seed)
-    return found
+        hashed = hash_content(at, n, seed)
+    return hashed

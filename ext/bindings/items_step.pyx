@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Stepping through an item index on the CPU: the boundary to items_step.hpp. Python has checked shapes and types."""
+"""Stepping through an item index on the CPU: the boundary to items/step.hpp. Python checks shapes and types before."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
@@ -94,29 +94,29 @@ cdef extern from "items/step.hpp" namespace "wfsa::items" nogil:
 
 
 cdef void* _data(object array) except? NULL:
-    """The first byte of a contiguous array, NULL of None; the caller keeps the array."""
+    """Return the address of a contiguous array's first byte, NULL for None; the caller keeps the array alive."""
     cdef Py_buffer view
     if array is None:
         return NULL
     PyObject_GetBuffer(array, &view, PyBUF_SIMPLE)
-    cdef void* found = view.buf
+    cdef void* address = view.buf
     PyBuffer_Release(&view)
-    return found
+    return address
 
 
 cdef Offsets _offsets(object array) except *:
-    cdef Offsets found
-    found.data = _data(array)
-    found.wide = array is not None and array.dtype.itemsize == 8
-    return found
+    cdef Offsets view
+    view.data = _data(array)
+    view.wide = array is not None and array.dtype.itemsize == 8
+    return view
 
 
 cdef class FilterCore:
-    """A filter's arrays.
+    """The arrays of a filter.
 
     words   int32[U / 32 + 1], or None: all leaves are live
-    before  int32 or int64 of the same length, or None with words
-    dead    int64[n], or None: leaves that are excluded, rising, live in words
+    before  int32 or int64 of the same length, or None if words is
+    dead    int64[n], or None: leaves that are live in words and excluded, ascending
     """
 
     cdef FilterView view
@@ -131,7 +131,9 @@ cdef class FilterCore:
 
 
 def live_items(object rows, object order, int threads):
-    """Bits by position, int32[N / 32 + 1], from bits by input row of the same shape and order int32 or int64 [N]."""
+    """Return bits by position, int32[N / 32 + 1], from bits by input row of the same shape, and order, int32 or int64
+    [N].
+    """
     cdef int64_t n_items = len(order)
     words = np.empty(n_items // 32 + 1, np.int32)
     cdef const uint32_t* rows_at = <const uint32_t*>_data(rows)
@@ -143,9 +145,9 @@ def live_items(object rows, object order, int threads):
 
 
 def live_leaves(object items, object firsts, int64_t n_leaves):
-    """Bits by leaf, int32[n_leaves / 32 + 1], from bits by position, int32[N / 32 + 1].
+    """Return bits by leaf, int32[n_leaves / 32 + 1], from bits by position, int32[N / 32 + 1].
 
-    firsts  int32[N / 32 + 1]: bit p says that the item at position p is the first of its leaf; n_leaves of them are set
+    firsts  int32[N / 32 + 1]: bit p says that the item at position p is the first of its leaf; n_leaves bits are set
     """
     words = np.empty(n_leaves // 32 + 1, np.int32)
     cdef const uint32_t* items_at = <const uint32_t*>_data(items)
@@ -158,10 +160,10 @@ def live_leaves(object items, object firsts, int64_t n_leaves):
 
 
 def dead_leaves(object excluded, object item_words, object indptr, int64_t n_leaves):
-    """Leaves of which every live item is excluded, int64[n], rising.
+    """Return the leaves whose live items are all excluded, int64[n], ascending.
 
-    excluded    int64[m]: positions of items, rising and distinct
-    item_words  int32[N / 32 + 1], a bit a position; None: all items are live
+    excluded    int64[m]: positions of items, ascending and distinct
+    item_words  int32[N / 32 + 1], a bit per position; None: all items are live
     indptr      int32 or int64 [U + 1]: positions of each leaf's items; None: leaf u has the item at position u
     """
     cdef const int64_t* excluded_at = <const int64_t*>_data(excluded)
@@ -191,24 +193,24 @@ def live_before(object words, object before):
 
 
 def log_sum_exp(object row):
-    """Of float32[n], as the fused step computes it; NaN where a value is NaN or +inf."""
+    """Return log(sum(exp(x))) of float32[n], as the fused step computes it; NaN if a value is NaN or +inf."""
     cdef RowSum sum
     add_values(sum, <const float*>_data(row), len(row))
     return float("nan") if sum.bad else log_sum(sum)
 
 
 cdef const FilterView* _view(object core) except? NULL:
-    """A FilterCore's view, NULL of None."""
+    """Return a FilterCore's view, NULL for None."""
     if core is None:
         return NULL
     return &(<FilterCore?>core).view
 
 
 cdef class StepCore:
-    """Steps through one index, or through a union of two; keeps its arrays alive.
+    """Steps through one index, or through a union of two; keeps their arrays alive.
 
-    A node of a union is two ids (the last axis of its arrays), and a request of it has two filters. Every method trusts
-    its arguments but for node ids: see bad_node.
+    A node of a union is two ids (the last axis of its arrays), and a request of a union has two filters. Every method
+    trusts its arguments, except for node ids in bad_node.
     """
 
     cdef unique_ptr[Step] step
@@ -221,7 +223,7 @@ cdef class StepCore:
 
     @staticmethod
     def of_layout(str layout, dict arrays, dict scalars):
-        """Of one index: its layout's name, arrays and sizes."""
+        """Return the core for one index: its layout's name, arrays and sizes."""
         cdef StepCore core = StepCore.__new__(StepCore)
         cdef Shape shape
         cdef Arrays at
@@ -261,31 +263,33 @@ cdef class StepCore:
 
     @staticmethod
     def of_union(StepCore base not None, StepCore added not None, FilterCore kept):
-        """Of two indexes with the same levels; `kept` is what there is of the base, None for all of it."""
+        """Return the core for the union of two indexes with the same levels; `kept`: the base's remaining leaves, None
+        for all.
+        """
         cdef StepCore core = StepCore.__new__(StepCore)
         if base.sides != 1 or added.sides != 1:
-            raise TypeError("a union is of two indexes")
+            raise TypeError("a union is made of two indexes, not of unions")
         core.kept_alive, core.sides, core.logits_size = (base, added, kept), 2, base.logits_size
         core.step = make_union_step(base.step.get()[0], added.step.get()[0], _view(kept))
         return core
 
     cdef object _nodes(self, tuple shape):
-        """An array of as many nodes."""
+        """Return an empty array for nodes of the given shape."""
         return np.empty(shape if self.sides == 1 else (*shape, 2), np.int64)
 
     cdef int _live(self, object filters, vector[const FilterView*]& live) except -1:
-        """Pointers of FilterCores or None, one a request (of a union two); none where `filters` is None."""
+        """Append pointers to FilterCores or None, one per request (two for a union); none if `filters` is None."""
         if filters is not None:
             for one in filters:
                 live.push_back(_view(one))
         return 0
 
     def bad_node(self, object nodes):
-        """The first id in int64[…] (of a union int64[…, 2]) that no node of this index has, or -1."""
+        """Return the first id in int64[…] (for a union int64[…, 2]) that is not a node of this index, or -1."""
         return self.step.get().bad_node(<const int64_t*>_data(nodes), nodes.size // self.sides)
 
     def leaves(self, object nodes):
-        """(bad, low, high, own), int64 of int64[n], of one index: see find_leaves in step.hpp."""
+        """Return (bad, low, high, own) for int64[n] nodes of one index: see find_leaves in items/step.hpp."""
         low, high, own = np.empty_like(nodes), np.empty_like(nodes), np.empty_like(nodes)
         cdef int64_t bad = find_leaves(
             self.step.get()[0], <const int64_t*>_data(nodes), nodes.size, <int64_t*>_data(low), <int64_t*>_data(high),
@@ -294,7 +298,7 @@ cdef class StepCore:
         return bad, low, high, own
 
     def allowed(self, object nodes, int64_t per_request, object filters):
-        """int32[n, words] of int64[n]."""
+        """Return the masks int32[n, words] of int64[n] nodes."""
         cdef vector[const FilterView*] live
         self._live(filters, live)
         cdef int64_t n = nodes.size // self.sides
@@ -306,7 +310,7 @@ cdef class StepCore:
         return out
 
     def children(self, object nodes, int64_t per_request, object filters):
-        """indptr int64[n + 1], tokens int32, nodes int64 of int64[n]."""
+        """Return the children of int64[n] nodes: indptr int64[n + 1], tokens int32, nodes int64."""
         cdef vector[const FilterView*] live
         self._live(filters, live)
         cdef int64_t n = nodes.size // self.sides
@@ -319,13 +323,13 @@ cdef class StepCore:
         out.nodes = <int64_t*>_data(following)
         with nogil:
             self.step.get().children(nodes_at, n, per_request, live.data(), out)
-        found = int(indptr[n])
-        if 2 * found < most:  # a view would hold on to what was not needed
-            return indptr, tokens[:found].copy(), following[:found].copy()
-        return indptr, tokens[:found], following[:found]
+        n_children = int(indptr[n])
+        if 2 * n_children < most:  # a view would keep the unused memory alive
+            return indptr, tokens[:n_children].copy(), following[:n_children].copy()
+        return indptr, tokens[:n_children], following[:n_children]
 
     def mask_logits(self, object logits, object nodes, int64_t per_request, object filters):
-        """float32[n, V] from the same and int64[n]."""
+        """Return float32[n, V] logits of int64[n] nodes with -inf for tokens that are not allowed."""
         cdef vector[const FilterView*] live
         self._live(filters, live)
         cdef int64_t n = nodes.size // self.sides
@@ -338,7 +342,7 @@ cdef class StepCore:
         return out
 
     def advance(self, object nodes, object tokens, int64_t per_request, object filters):
-        """int64[n] from int64[n] nodes and int64[n] tokens."""
+        """Return the nodes int64[n] after int64[n] tokens from int64[n] nodes."""
         cdef vector[const FilterView*] live
         self._live(filters, live)
         cdef int64_t n = nodes.size // self.sides
@@ -352,7 +356,9 @@ cdef class StepCore:
 
     def beam_step(self, object nodes, object scores, object valid, object sequences, object logits, int64_t width,
                   int normalise, object filters, int threads):
-        """(bad, nodes, scores, valid, parents, tokens, sequences); bad is -1 or the flat number of a beam with NaN."""
+        """Return (bad, nodes, scores, valid, parents, tokens, sequences); bad is -1 or the flat index of a beam with
+        NaN or +inf.
+        """
         cdef vector[const FilterView*] live
         cdef StepInput given
         cdef StepOutput out

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Sets of tokens as bits, and the buffers of callers for them."""
+"""Sets of tokens as bits, and writing to callers' mask buffers."""
 
 from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
@@ -115,7 +115,7 @@ cdef int _check_target(Py_buffer* view, int64_t need, row) except -1:
     else:
         raise StateError(f"the mask buffer must have one or two dimensions, not {view.ndim}")
     if view.shape[view.ndim - 1] < need:
-        raise StateError(f"the mask buffer has {view.shape[view.ndim - 1]} words a row, the vocabulary needs {need}")
+        raise StateError(f"the mask buffer has {view.shape[view.ndim - 1]} words per row, the vocabulary needs {need}")
     if view.strides[view.ndim - 1] != 4 or (view.ndim == 2 and view.strides[0] != 4 * view.shape[1]):
         raise StateError("the mask buffer must be C-contiguous")
     return 0

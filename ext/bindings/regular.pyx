@@ -1,5 +1,7 @@
 # cython: language_level=3
-"""Regular trees as minimal byte DFAs: the walk over :mod:`wfsa.grammar.regular`; the algorithms are in ext/regular/."""
+"""Compiles regular trees to minimal byte DFAs: the walk over :mod:`wfsa.grammar.regular`, with algorithms in
+ext/regular/.
+"""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
@@ -23,7 +25,7 @@ from wfsa.grammar.regular import Alt, And, ByteSet, Cat, Chars, Literal, Minus, 
 
 cdef extern from "bindings/translate.hpp" namespace "wfsa":
     cdef int wfsa_translate "wfsa::translate"() except +
-    int stop_where_asked() except -1
+    int stop_if_interrupted() except -1
     cdef cppclass AllowInterrupts:
         int hold() except -1
 
@@ -89,24 +91,25 @@ cdef extern from "regular/state_names.hpp" namespace "wfsa::StateNames" nogil:
 
 @atexit.register
 def _stop():
-    """No thread compiles while the process ends."""
+    """Waits until no thread compiles, before the process ends."""
     with nogil:
         wait_for_compilers()
 
 
-cdef int64_t _TURN = 1 << 12  # nodes of trees and copies of bodies, after which another thread has its turn
+cdef int64_t _TURN = 1 << 12  # nodes of trees and copies of bodies after which another thread gets a turn
 cdef int64_t _nodes = 0
-_KEPT_STATES = 1 << 16  # larger ones are not kept
+_MAX_CACHED_STATES = 1 << 16  # larger automata are not cached
 _MAX_DEPTH = 400
 _MANY_WORDS = 8
 
 
-class _KeptAutomata:
-    """(Regular, limit) -> Automaton, or the message of the LimitError; front ends share tree objects, so most terminals are found here.
+class _AutomatonCache:
+    """A cache from (Regular, limit) to an Automaton, or to the message of the LimitError.
 
-    Two generations, each of at most half the bytes: what is asked for is in the young one, which becomes the old one
-    when it is full; what nobody asked for since then goes.  One lookup where an order of use would take two, and
-    hashing a tree is most of it.
+    Front ends share tree objects, so most terminals are found here. There are two generations, each of at most half the
+    bytes. An entry that is used moves to the young one, which becomes the old one when it is full; entries not used
+    since then are dropped. This takes one look-up, whereas an order of use would take two, and hashing a tree is most
+    of the cost.
     """
 
     def __init__(self, limit):
@@ -115,37 +118,37 @@ class _KeptAutomata:
         self.young, self.old, self.bytes = {}, {}, [0, 0]
 
     def find(self, key):
-        got = self.young.get(key)
-        if got is None:
-            got = self.old.get(key)
-            if got is None:
+        entry = self.young.get(key)
+        if entry is None:
+            entry = self.old.get(key)
+            if entry is None:
                 return None
-            self._put(key, *got)
-        return got[0]
+            self._put(key, *entry)
+        return entry[0]
 
     def put(self, key, automaton):
         size = (<Automaton>automaton).bytes() if type(automaton) is Automaton else 0
         self._put(key, automaton, size + _tree_bytes(key[0]))
 
     def _put(self, key, automaton, int64_t size):
-        gone = None  # destroyed after the lock
+        dropped = None  # destroyed after the lock is released
         with self.lock:
             if key in self.young or 2 * size > self.limit:
                 return
             if 2 * (self.bytes[0] + size) > self.limit:
-                gone = self.old
+                dropped = self.old
                 self.old, self.young, self.bytes = self.young, {}, [0, self.bytes[0]]
             self.young[key] = automaton, size
             self.bytes[0] += size
 
     def set_limit(self, limit):
-        gone = []  # destroyed after the lock
+        dropped = []  # destroyed after the lock is released
         with self.lock:
             self.limit = limit
             for which, generation in enumerate((self.young, self.old)):
                 while 2 * self.bytes[which] > limit:
                     automaton, size = generation.pop(next(iter(generation)))
-                    gone.append(automaton)
+                    dropped.append(automaton)
                     self.bytes[which] -= size
 
     def info(self):
@@ -153,30 +156,30 @@ class _KeptAutomata:
             return {"entries": len(self.young | self.old), "bytes": sum(self.bytes), "limit": self.limit}
 
 
-_KEPT = _KeptAutomata(0)  # wfsa/caches.py sets the limits
+_AUTOMATA = _AutomatonCache(0)  # wfsa/caches.py sets the limits
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=_KEPT.lock.acquire, after_in_parent=_KEPT.lock.release, after_in_child=_KEPT.lock.release,
+        before=_AUTOMATA.lock.acquire, after_in_parent=_AUTOMATA.lock.release, after_in_child=_AUTOMATA.lock.release,
     )
 
 
 def cache_info():
-    """{cache: {"entries", "bytes", "limit"}} of the automata, and of the names of their states, that are kept."""
+    """Return {cache: {"entries", "bytes", "limit"}} of the cached automata and of the cached names of their states."""
     cdef NameSizes names = name_sizes()
     return {
-        "automata": _KEPT.info(),
+        "automata": _AUTOMATA.info(),
         "state names": {"entries": names.entries, "bytes": names.bytes, "limit": names.limit},
     }
 
 
 def set_cache_limits(automata, size_t names):
-    """Of their bytes; what is beyond them goes at once."""
-    _KEPT.set_limit(automata)
+    """Set the limits in bytes of the two caches; entries beyond them are dropped at once."""
+    _AUTOMATA.set_limit(automata)
     set_name_limit(names)
 
 
 cdef int64_t _tree_bytes(tree) except -1:
-    """About what a tree holds, which may be more than its automaton: it has all words of a set."""
+    """Return about the bytes of a tree, which may be larger than its automaton: it has all words of a set."""
     kind = type(tree)
     if kind is Literal:
         return 64 + sys.getsizeof(tree.data)
@@ -192,18 +195,22 @@ cdef int64_t _tree_bytes(tree) except -1:
 
 
 cdef class Automaton:
-    """The minimal byte DFA of a regular tree, without the empty word; `nullable` says whether the tree has it."""
+    """The minimal byte DFA of a regular tree without the empty word; `nullable` says whether the tree has the empty
+    word.
+    """
 
     cdef const Dfa* full(self) noexcept:
         return &self.with_empty if self.nullable else &self.dfa
 
     cdef int label(self) except -1:
-        """Find the names of its states and which are alike, unless they are known: parts of others need none."""
+        """Compute the names of the states and their likeness, once. Automata that are only parts of others need
+        neither.
+        """
         if self.labelled:
             return 0
         names = names_of(self.dfa, self.kept)
         likeness = likeness_of(self.dfa)
-        if not self.labelled:  # by another thread
+        if not self.labelled:  # another thread may have set them
             self.names, self.likeness, self.labelled = names, likeness, True
         return 0
 
@@ -219,22 +226,22 @@ cdef class Automaton:
         return has_word(self.full()[0], <const uint8_t*>PyBytes_AS_STRING(word), PyBytes_GET_SIZE(word))
 
     def n_words(self):
-        """The number of words, at most 1 << 62; None if there is no end of them."""
+        """Return the number of words, at most 1 << 62; None if it is infinite."""
         cdef int64_t n = count_words(self.full()[0])
         return None if n == kEndless else n
 
     def words(self, int64_t most):
-        """All words in order, or None if there are more than `most`."""
+        """Return all words in order, or None if there are more than `most`."""
         cdef int64_t n = count_words(self.full()[0])
         return None if n == kEndless or n > most else list_words(self.full()[0])
 
     cdef int64_t bytes(self) noexcept:
-        """What it holds."""
+        """Return the approximate bytes of the automaton."""
         cdef int64_t n = sizeof(int32_t) * self.dfa.indptr.size() + sizeof(Edge) * self.dfa.edges.size()
         return 1024 + (2 if self.nullable else 1) * n + 17 * self.dfa.size()
 
     def arrays(self):
-        """(indptr int32[n+1], lo uint8[e], hi uint8[e], target int32[e], accept uint8[n])."""
+        """Return (indptr int32[n+1], lo uint8[e], hi uint8[e], target int32[e], accept uint8[n])."""
         cdef Edge e
         cdef const Dfa* d = self.full()
         cdef size_t i
@@ -248,8 +255,11 @@ cdef class Automaton:
                 np.array(to, np.int32), np.array(d.accept, np.uint8))
 
     def alike(self, int32_t length):
-        """For tests: by state (without the empty word) equal pairs where no text of at most `length` bytes is known to
-        tell states apart; None for one that is like no other, and None alone if nothing is known of such texts."""
+        """For tests: return a pair for each state (without the empty word).
+
+        Two pairs are equal if no text of at most `length` bytes is known to distinguish the states. An entry is None if
+        its state is not like any other. Returns None if texts of this length are not covered.
+        """
         self.label()
         if length > self.likeness.longest:
             return None
@@ -258,32 +268,32 @@ cdef class Automaton:
 
 
 cpdef Automaton automaton(tree, int64_t max_states=1 << 18):
-    """Compile a :class:`wfsa.grammar.regular.Regular` tree; results are cached by tree.
+    """Compile a :class:`wfsa.grammar.regular.Regular` tree; results are cached by tree and limit.
 
-    Raises LimitError when a DFA needs more than `max_states` states.
+    Raises LimitError if a DFA needs more than `max_states` states.
     """
     cdef AllowInterrupts allowed
     allowed.hold()
-    key = (tree, max_states)  # a limit must not depend on what was compiled before
-    kept = _KEPT.find(key)
-    if type(kept) is str:
-        raise LimitError(kept)
-    if kept is not None:
-        return kept
-    cdef Automaton got = Automaton.__new__(Automaton)
+    key = (tree, max_states)  # the limit is part of the key: an error must not depend on what was compiled before
+    cached = _AUTOMATA.find(key)
+    if type(cached) is str:
+        raise LimitError(cached)
+    if cached is not None:
+        return cached
+    cdef Automaton out = Automaton.__new__(Automaton)
     try:
-        got.dfa = _dfa(tree, max_states, 0)
-    except LimitError as e:  # kept too: the way to a limit is long
-        _KEPT.put(key, str(e))
+        out.dfa = _dfa(tree, max_states, 0)
+    except LimitError as e:  # cached too, because reaching a limit takes long
+        _AUTOMATA.put(key, str(e))
         raise
-    got.nullable = got.dfa.size() > 0 and got.dfa.accept[0] != 0
-    if got.nullable:
-        got.with_empty = got.dfa
-        got.dfa = nonempty_words(got.with_empty)
-    got.kept = got.dfa.size() <= _KEPT_STATES
-    if got.kept:
-        _KEPT.put(key, got)
-    return got
+    out.nullable = out.dfa.size() > 0 and out.dfa.accept[0] != 0
+    if out.nullable:
+        out.with_empty = out.dfa
+        out.dfa = nonempty_words(out.with_empty)
+    out.kept = out.dfa.size() <= _MAX_CACHED_STATES
+    if out.kept:
+        _AUTOMATA.put(key, out)
+    return out
 
 
 cdef Dfa _dfa(tree, int64_t limit, int depth) except *:
@@ -311,7 +321,9 @@ cdef Dfa _dfa(tree, int64_t limit, int depth) except *:
 
 
 cdef bint _chain(parts, int64_t limit, Dfa& out) except *:
-    """Literals, and any number of some ASCII characters between them; False: other parts, or not deterministic."""
+    """Build literals with loops on some ASCII characters between them; returns False for other parts, or if not
+    deterministic.
+    """
     cdef Chain chain
     cdef int64_t n, length = 1
     for part in parts:
@@ -329,14 +341,15 @@ cdef bint _chain(parts, int64_t limit, Dfa& out) except *:
                 chain.loop(lo, hi)
         else:
             return False
-    if length == 1:  # the empty word is kept apart
+    if length == 1:  # the empty word is handled elsewhere
         return False
     out = chain.end()
     return True
 
 
 cdef bint _concatenation(parts, int64_t limit, Dfa& out) except *:
-    """Parts whose automata are small or needed as they are, one behind the other, if that stays deterministic."""
+    """Concatenate parts whose automata are small, or needed anyway; returns False if the result is not deterministic.
+    """
     cdef vector[Dfa] drafts
     cdef vector[const Dfa*] all_parts
     cdef Automaton one, other
@@ -348,7 +361,7 @@ cdef bint _concatenation(parts, int64_t limit, Dfa& out) except *:
                 return False
         elif kind is not Literal and kind is not And and kind is not Minus and kind is not ByteSet:
             return False
-    drafts.reserve(len(parts))  # so that they do not move
+    drafts.reserve(len(parts))  # so that the elements do not move
     automata = []
     for part in parts:
         _turn()
@@ -356,39 +369,41 @@ cdef bint _concatenation(parts, int64_t limit, Dfa& out) except *:
         if kind is Literal:
             drafts.push_back(chain(<const uint8_t*>PyBytes_AS_STRING(part.data), PyBytes_GET_SIZE(part.data)))
             all_parts.push_back(&drafts.back())
-        elif kind is Minus:  # made small with the rest
+        elif kind is Minus:  # minimised together with the rest
             one, other = automaton(part.left, limit), automaton(part.right, limit)
             drafts.push_back(difference_draft(one.full()[0], other.full()[0], limit))
             all_parts.push_back(&drafts.back())
         else:
             one = automaton(part, limit)
-            automata.append(one)  # lives as long
+            automata.append(one)  # keeps the automaton alive
             all_parts.push_back(one.full())
     return concatenated(all_parts, limit, out)
 
 
 cdef int _turn() except -1:
-    """A compiled loop holds the interpreter lock for as long as it runs; here it may change hands, and the loop end."""
+    """Let another thread take the interpreter lock from time to time, which a compiled loop holds, and stop if
+    interrupted.
+    """
     global _nodes
     _nodes += 1
     if _nodes % _TURN == 0:
         with nogil:
             pass
-        stop_where_asked()
+        stop_if_interrupted()
     return 0
 
 
 cdef Dfa _words(words, bint numbered) except *:
-    """The automaton of different words, in any order; `numbered`: as that of any tree is."""
+    """Return the automaton of distinct words, in any order; `numbered`: in the standard numbering of states."""
     cdef vector[string_view] views
-    ordered = sorted(words)  # holds the bytes of the views
+    ordered = sorted(words)  # owns the bytes of the views
     for word in ordered:
         views.push_back(string_view(PyBytes_AS_STRING(word), PyBytes_GET_SIZE(word)))
     return words_of(views, numbered)
 
 
 cdef Fragment _word_set(Nfa* nfa, words, bint last) except *:
-    """The same in an automaton."""
+    """Add the automaton of a set of words to `nfa`; `last`: nothing is read after it."""
     cdef Dfa d
     if not words:
         return nfa.nothing()
@@ -450,7 +465,7 @@ cdef Fragment _nfa(Nfa* nfa, tree, int64_t limit, int depth, bint last) except *
         high = -1 if tree.max is None else integer(tree.max)
         if low > limit or high > limit:
             raise LimitError(f"a repetition of {max(low, high)} needs more than {limit} DFA states")
-        small = low + high > 3 or type(tree.body) is Alt  # the body once more as an automaton, instead of its parts
+        small = low + high > 3 or type(tree.body) is Alt  # embed the body's automaton again instead of its parts
         if small:
             body = automaton(tree.body, limit).full()[0]
         f = nfa.empty()
@@ -490,7 +505,7 @@ cdef Fragment _nfa(Nfa* nfa, tree, int64_t limit, int depth, bint last) except *
                 nfa.epsilon(s, f.end)
         return f
     if kind is Unit:
-        f = nfa.empty()  # nothing leads back to a state of its own
+        f = nfa.empty()  # a separate state, to which nothing leads back
         g = _nfa(nfa, tree.body, limit, depth + 1, False)
         nfa.epsilon(f.end, g.start)
         nfa.count_first(g)

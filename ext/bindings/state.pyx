@@ -38,14 +38,14 @@ cdef extern from "runtime/decoder.hpp" namespace "wfsa" nogil:
 
 
 cdef extern from "runtime/batch.hpp" namespace "wfsa" nogil:
-    cdef struct Asked:
+    cdef struct MaskRequest:
         const void* constraint
         const Decoder* decoder
         uint32_t* out
         Budget budget
 
-    void grant(vector[Asked]&) except +wfsa_translate
-    void fill_masks(vector[Asked], int64_t, int64_t) except +wfsa_translate
+    void grant(vector[MaskRequest]&) except +wfsa_translate
+    void fill_masks(vector[MaskRequest], int64_t, int64_t) except +wfsa_translate
 
 
 cdef extern from "runtime/batch.hpp" namespace "wfsa" nogil:
@@ -66,7 +66,7 @@ cdef extern from "runtime/batch.hpp" namespace "wfsa" nogil:
         const int64_t* tokens
         int64_t n
 
-    cdef cppclass AskedTree:
+    cdef cppclass TreeRequest:
         unique_ptr[Decoder] probe
         DraftTree tree
         int64_t n_tokens
@@ -75,7 +75,7 @@ cdef extern from "runtime/batch.hpp" namespace "wfsa" nogil:
         int64_t n_filled
 
     TreeCheck check_tree(const DraftTree&) except +wfsa_translate
-    void fill_trees(vector[AskedTree]&, int64_t, int64_t) except +wfsa_translate
+    void fill_trees(vector[TreeRequest]&, int64_t, int64_t) except +wfsa_translate
 
 
 cdef extern from "runtime/closing.hpp" namespace "wfsa" nogil:
@@ -83,20 +83,23 @@ cdef extern from "runtime/closing.hpp" namespace "wfsa" nogil:
 
 
 cdef _token_ids(ids, int64_t n_tokens):
-    """Returns a new int32 array, -1 for an id out of range.  Copies before checking: another thread may write `ids`."""
+    """Returns a new int32 array, with -1 for an id out of range. Copies before checking: another thread may write
+    `ids`.
+    """
     array = np.array(ids if hasattr(ids, "__array__") else [integer(i) for i in ids])
     if array.size == 0:
         return np.empty(0, np.int32)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise TypeError(f"token ids are integers in one dimension, not {array.dtype} in {array.ndim}")
-    known = (array >= 0) & (array < n_tokens)
-    return np.where(known, array.astype(np.int32), np.int32(-1))
+    in_range = (array >= 0) & (array < n_tokens)
+    return np.where(in_range, array.astype(np.int32), np.int32(-1))
 
 
 _SHOWN = 24  # bytes of the text in a repr
 
-# The interpreter lock is given up for what may wait or take long, and kept for what takes microseconds: a thread that
-# gives it up waits for it until the one that took it has had its turn, 5 ms (sys.setswitchinterval).
+# The interpreter lock is released for calls that may wait or take long, and kept for calls that take microseconds. A
+# thread that releases it gets it back only after the thread that took it has had its turn, 5 ms
+# (sys.setswitchinterval).
 cdef enum:
     kFew = 256  # tokens or bytes
     kFewMasks = 8
@@ -124,7 +127,7 @@ cdef class State:
     cdef Decoder* now(self) except NULL:
         """Returns the decoder, for reading while the interpreter lock is held."""
         if self.decoder.get() is NULL:
-            raise StateError("this State was made by hand; a state comes from Constraint.start() or State.fork()")
+            raise StateError("this State was constructed directly; use Constraint.start() or State.fork()")
         if self.n_changes:
             raise StateError("another thread is changing this state; give each thread a fork()")
         return self.decoder.get()
@@ -273,7 +276,7 @@ cdef class State:
                 view = data
             except BufferError as e:
                 raise ValueError(str(e)) from None
-            own = bytes(view)  # another thread may write it meanwhile
+            own = bytes(view)  # another thread may write to the buffer in the meantime
         cdef const uint8_t* p = <const uint8_t*>PyBytes_AS_STRING(own)
         cdef size_t n = len(own)
         cdef Held held
@@ -304,7 +307,7 @@ cdef class State:
         cdef Held held
         cdef Decoder* decoder = self.change(held)
         cdef unique_ptr[Decoder] begun
-        with nogil:  # stop tokens that are text may have tables to be made
+        with nogil:  # tables for stop tokens that are text may have to be made
             begun = decoder.restart()
         self.decoder = move(begun)
         self.cached = None
@@ -371,15 +374,15 @@ cdef class State:
         LimitError if none is found among `budget` ways to go on.
         """
         cdef string out
-        cdef cbool found
+        cdef cbool has_end
         cdef int64_t most = integer(limit), ways = integer(budget)
         cdef Held held
         cdef Decoder* decoder = self.read(held)
         if decoder.finished():
             return b""
         with nogil:
-            found = closing(decoder[0], most, ways, out)
-        return bytes(out) if found else None
+            has_end = closing(decoder[0], most, ways, out)
+        return bytes(out) if has_end else None
 
     def next_bytes(self):
         """Returns all bytes that can come next, ascending."""
@@ -415,7 +418,7 @@ cdef class State:
         if decoder.is_quick():
             accepting = not decoder.finished() and decoder.accepting()
         else:
-            with nogil:  # it may wait for a thread that extends the constraint
+            with nogil:  # may wait for a thread that extends the constraint
                 accepting = not decoder.finished() and decoder.accepting()
         return accepting
 
@@ -460,7 +463,7 @@ cdef object start_state(type kind, Decoder* decoder, object constraint, const Vo
         s.end_ids = tuple(vocab.eos)
     else:
         stops, ends = stop_ids, vocab.eos
-        with nogil:  # what a text needs may wait for a thread that extends the constraint
+        with nogil:  # computing what a text needs may wait for a thread that extends the constraint
             decoder.stop_at(ends, stops)
         s.end_ids = tuple(stop_ids)
     return s
@@ -494,9 +497,9 @@ def fill_bitmasks(states, buffer, threads=1, rows=None, budgets=None, wrap_up=0)
     small, TypeError for an object that is not a state; the buffer is then unchanged.
     """
     cdef Target target
-    cdef vector[Asked] asked
+    cdef vector[MaskRequest] requests
     cdef vector[Budget] granted
-    cdef Asked ask
+    cdef MaskRequest request
     cdef State one
     cdef size_t k
     cdef int64_t n_words = 0, n_threads = integer(threads)
@@ -508,10 +511,10 @@ def fill_bitmasks(states, buffer, threads=1, rows=None, budgets=None, wrap_up=0)
         raise StateError(f"{len(states)} states need as many different rows, not {rows}")
     if n_threads < 1:
         raise StateError(f"threads must be at least 1, not {n_threads}")
-    # Whatever calls Python code comes first: it may reset the states, so no decoder is looked at before.
+    # Everything that calls Python code comes first, because it may reset the states; no decoder is read before.
     for state, budget in zip(states, _each_budget(budgets, len(states))):
         if state is not None and not isinstance(state, State):
-            raise TypeError(f"a {type(state).__name__} is no state of a constraint")
+            raise TypeError(f"a {type(state).__name__} is not a state of a constraint")
         if state is not None:
             one = state
             n_words = max(n_words, one.n_words)
@@ -525,20 +528,20 @@ def fill_bitmasks(states, buffer, threads=1, rows=None, budgets=None, wrap_up=0)
             raise StateError(f"row {max(rows)} is out of range for the mask buffer")
         for at, state in constrained:
             one, k = state, at
-            ask.constraint, ask.decoder = <void*>one.constraint, one.now()
-            ask.budget = granted[k]
-            ask.out = <uint32_t*>target.view.buf + <int64_t>rows[k] * target.n_words
-            quick = quick and ask.decoder.is_quick()
-            asked.push_back(ask)
+            request.constraint, request.decoder = <void*>one.constraint, one.now()
+            request.budget = granted[k]
+            request.out = <uint32_t*>target.view.buf + <int64_t>rows[k] * target.n_words
+            quick = quick and request.decoder.is_quick()
+            requests.push_back(request)
         for at, one in constrained:
             one.n_reads += 1
         try:
             if quick:
-                fill_masks(asked, target.n_words, 1)
+                fill_masks(requests, target.n_words, 1)
             else:
                 with nogil:
-                    grant(asked)
-                    fill_masks(asked, target.n_words, n_threads)
+                    grant(requests)
+                    fill_masks(requests, target.n_words, n_threads)
         finally:
             for at, one in constrained:
                 one.n_reads -= 1
@@ -568,7 +571,7 @@ cdef _tree_error(TreeCheck check, const DraftTree* tree, int64_t k, bint several
         return f"{where}: sibling[{check.node}] is {tree.sibling[check.node]}, not -1 or one of {tree.n} nodes"
     if check.fault == TreeFault.RootSibling:
         return f"{where}: node 0 is the last committed token and has no siblings, but sibling[0] is {tree.sibling[0]}"
-    return f"{where}: node {check.node} is reached twice, so it is no tree"
+    return f"{where}: node {check.node} is reached twice, so it is not a tree"
 
 
 def fill_tree(states, next, sibling, tokens, buffer, threads=1, budgets=None, wrap_up=0):
@@ -611,9 +614,9 @@ def fill_chain(states, tokens, buffer, threads=1, budgets=None, wrap_up=0):
 
 cdef _fill_trees(states, next, sibling, tokens, buffer, int64_t n_threads, budgets, wrap_up):
     cdef Target target
-    cdef vector[AskedTree] asked
+    cdef vector[TreeRequest] requests
     cdef vector[Budget] allowed
-    cdef AskedTree* ask
+    cdef TreeRequest* request
     cdef DraftTree tree
     cdef TreeCheck check
     cdef State one
@@ -641,22 +644,22 @@ cdef _fill_trees(states, next, sibling, tokens, buffer, int64_t n_threads, budge
         if state is None:
             continue
         if not isinstance(state, State):
-            raise TypeError(f"a {type(state).__name__} is no state of a constraint")
+            raise TypeError(f"a {type(state).__name__} is not a state of a constraint")
         one = state
         n_words = max(n_words, one.n_words)
         tree.next, tree.sibling, tree.tokens = &nexts[k, 0], &siblings[k, 0], &drafts[k, 0]
         check = check_tree(tree)
         if check.fault != TreeFault.Sound:
             raise StateError(_tree_error(check, &tree, k, n_trees > 1))
-        asked.emplace_back()
-        ask = &asked.back()
-        ask.tree, ask.n_tokens = tree, one.n_tokens
-        ask.probe = one.now().fork()
-        ask.budget = allowed[k]
-        if not ask.probe.get().finished():
-            most_after(ask.probe.get()[0], ask.budget)  # which raises before any row is written
+        requests.emplace_back()
+        request = &requests.back()
+        request.tree, request.n_tokens = tree, one.n_tokens
+        request.probe = one.now().fork()
+        request.budget = allowed[k]
+        if not request.probe.get().finished():
+            most_after(request.probe.get()[0], request.budget)  # raises before any row is written
     filled = np.zeros(n_trees, np.int64)
-    if asked.size():
+    if requests.size():
         target_open(&target, buffer, n_words, 0)
         try:
             if n_trees * n > (target.view.shape[0] if target.view.ndim == 2 else 1):
@@ -664,15 +667,15 @@ cdef _fill_trees(states, next, sibling, tokens, buffer, int64_t n_threads, budge
             at = 0
             for k, state in enumerate(listed):
                 if state is not None:
-                    asked[at].rows = <uint32_t*>target.view.buf + k * n * target.n_words
+                    requests[at].rows = <uint32_t*>target.view.buf + k * n * target.n_words
                     at += 1
             with nogil:
-                fill_trees(asked, target.n_words, n_threads)
+                fill_trees(requests, target.n_words, n_threads)
         finally:
             PyBuffer_Release(&target.view)
         at = 0
         for k, state in enumerate(listed):
             if state is not None:
-                filled[k] = asked[at].n_filled
+                filled[k] = requests[at].n_filled
                 at += 1
     return int(filled[0]) if single else filled

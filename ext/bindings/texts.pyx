@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""Closed sets of texts: the boundary to ext/texts/. Python has checked what comes in here."""
+"""Closed sets of texts: the boundary to ext/texts/. Python checks the arguments before they come here."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -45,9 +45,12 @@ cdef class TextsCore:
 
     def __init__(self, VocabCore vocab not None, const uint8_t[::1] blob, const int64_t[::1] offsets, int64_t hub,
                  int64_t hub_tokens, const int64_t[::1] order=None, int64_t n_given=0):
-        """Sorts the texts; with `order` they are those of :meth:`arrays`, which ValueError checks.
+        """Sort the texts, or, with `order`, load the arrays that :meth:`arrays` returned.
 
-        blob uint8, offsets int64[n + 1] of the texts; order int64[n], each text's position among the n_given.
+        blob, offsets: the texts, uint8 and int64[n + 1].
+        order: int64[n], each text's position among the n_given input positions, or None.
+
+        Raises ValueError if loaded arrays are inconsistent.
         """
         cdef TextTable* t
         cdef const uint8_t* bytes_ = &blob[0] if blob.shape[0] else NULL
@@ -73,7 +76,7 @@ cdef class TextsCore:
         return self.ptr.get().hub
 
     def arrays(self):
-        """The sorted texts, copied: blob uint8, offsets int64[n + 1], order int64[n]."""
+        """Return copies of the sorted texts: blob uint8, offsets int64[n + 1], order int64[n]."""
         cdef TextTable* t = self.ptr.get()
         cdef uint8_t[::1] blob = np.empty(<int64_t>t.blob.size(), np.uint8)
         cdef int64_t[::1] offsets = np.empty(t.n() + 1, np.int64), order = np.empty(t.n(), np.int64)
@@ -83,12 +86,13 @@ cdef class TextsCore:
         return np.asarray(blob), np.asarray(offsets), np.asarray(order)
 
     def counts(self):
-        """Texts, texts they were made from, bytes of text, places with a list, tokens in the lists."""
+        """Return the numbers of texts, input texts, bytes of text, places with a list, and tokens in the lists."""
         cdef TextTable* t = self.ptr.get()
         return {"texts": t.n(), "given": t.n_given, "bytes": t.blob.size(), "hubs": t.n_hubs(), "hub_tokens": t.hub_tokens.size()}
 
     def find(self, bytes text not None):
-        """(The input position of `text`, -1 if it is none of the texts; how many texts begin with it.)"""
+        """Return the input position of `text`, or -1 if it is not one of the texts, and how many texts begin with it.
+        """
         cdef TextTable* t = self.ptr.get()
         cdef Place place
         place.lo, place.hi, place.depth = 0, t.n(), 0
@@ -97,9 +101,9 @@ cdef class TextsCore:
         return t.order[place.lo] if t.accepting(place) else -1, place.hi - place.lo
 
     def grammar_tokens(self):
-        """No token is taken by its id."""
+        """Return the tokens that are taken by their id: none."""
         return frozenset()
 
     def start(self, constraint, stop_ids, type kind not None):
-        """A state of class `kind` before the first token; `stop_ids`: a sorted list, or None."""
+        """Return a state of class `kind` before the first token; `stop_ids`: a sorted list, or None."""
         return start_state(kind, new TextDecoder(self.ptr), constraint, self.vocab.ptr.get(), stop_ids)

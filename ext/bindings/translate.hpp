@@ -1,6 +1,6 @@
-// C++ exceptions as Python's: what each extension module names in `except +wfsa_translate`.
+// Translates C++ exceptions to Python's; each extension module names this function in `except +wfsa_translate`.
 //
-// The classes of wfsa.errors are looked up when one is raised, so a module has nothing to register.
+// The classes of wfsa.errors are looked up when one is raised, so a module need not register anything.
 #pragma once
 #include <Python.h>
 
@@ -23,8 +23,8 @@ inline void raise_as(const char* name, const char* message) {
     Py_XDECREF(module);
 }
 
-// Round a call that touches no Python object: from a millisecond on, other threads run beside it, or `at_once`. For
-// less, to take the interpreter lock again may cost more than the call: 5 ms where another thread computes in Python.
+// Releases the interpreter lock around a call that touches no Python object: after a millisecond, or `at_once`. For a
+// shorter call, taking the lock again may cost more than the call: 5 ms if another thread computes in Python.
 class LetOthers {
   public:
     explicit LetOthers(bool at_once = false) : outer_(innermost_) {
@@ -51,8 +51,8 @@ class LetOthers {
     const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 };
 
-// With the interpreter lock: does the interpreter end, has a signal's handler raised, or is used up what this compilation
-// may use?
+// To be called with the interpreter lock. Returns true if Python's error is set: the interpreter is ending, a signal's
+// handler has raised, or this compilation has used up its allowance.
 inline bool has_to_stop() {
     if (AtEnd::stops_this_thread() || PyErr_CheckSignals() != 0) return true;
     PyObject* module = PyImport_ImportModule("wfsa.grammar.allowance");
@@ -62,11 +62,11 @@ inline bool has_to_stop() {
     return !none;
 }
 
-// For Cython, whose functions end where -1 is returned and Python's error is set.
-inline int stop_where_asked() { return has_to_stop() ? -1 : 0; }
+// For Cython, whose functions end if -1 is returned and Python's error is set.
+inline int stop_if_interrupted() { return has_to_stop() ? -1 : 0; }
 
-// The same with or without the lock; it is taken every 50 ms at most.
-inline bool asked_to_stop() {
+// Like has_to_stop, with or without the lock, which is taken at most every 50 ms.
+inline bool is_interrupted() {
     LetOthers::poll();
     static thread_local auto last = std::chrono::steady_clock::now();
     const auto now = std::chrono::steady_clock::now();
@@ -79,13 +79,13 @@ inline bool asked_to_stop() {
     return stop;
 }
 
-// While one lives, what this thread compiles in this module can be stopped: by a signal, or for what it uses.
+// While an object of this class exists, a signal or the allowance can stop what this thread compiles in this module.
 class AllowInterrupts {
   public:
-    AllowInterrupts() : before_(interrupted) { interrupted = asked_to_stop; }
+    AllowInterrupts() : before_(interrupted) { interrupted = is_interrupted; }
     ~AllowInterrupts() { interrupted = before_; }
     AllowInterrupts(const AllowInterrupts&) = delete;
-    // Raises where this thread may not begin.  (Cython leaves out a variable that is never named again.)
+    // Raises if this thread must not begin. (Cython omits a variable that is never used again.)
     int hold() const { return AtEnd::stops_this_thread() ? -1 : 0; }
 
   private:
@@ -93,7 +93,7 @@ class AllowInterrupts {
     bool (*before_)();
 };
 
-// Inside a catch block, with the interpreter lock.
+// To be called inside a catch block, with the interpreter lock.
 inline void translate() {
     try {
         throw;
@@ -109,7 +109,8 @@ inline void translate() {
         raise_as("ArtifactError", e.what());
     } catch (const Miss&) {
         raise_as("ArtifactError", "the compiled tables lack a needed entry");
-    } catch (const Interrupted&) {  // Python's error is set: KeyboardInterrupt, SystemExit, what a handler raised, Exhausted
+    // Python's error is set: KeyboardInterrupt, SystemExit, a handler's exception, Exhausted
+    } catch (const Interrupted&) {
     } catch (const std::bad_alloc&) {
         PyErr_NoMemory();
     } catch (const std::exception& e) {

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""A vocabulary as the engine sees it: arrays in, a trie and caches behind a shared pointer."""
+"""A vocabulary in the engine: built from arrays, with a trie and caches behind a shared pointer."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libcpp.map cimport map
@@ -11,23 +11,24 @@ cdef extern from "profiles/cache.hpp" namespace "wfsa" nogil:
     map[string, map[string, int64_t]] cache_info_of(Vocabulary&) except +wfsa_translate
 
 
-cdef shared_ptr[CacheBudget] _budget = make_shared[CacheBudget](<size_t>0)  # of all vocabularies; wfsa/caches.py sets it
+# limit for all vocabularies; wfsa/caches.py sets it
+cdef shared_ptr[CacheBudget] _budget = make_shared[CacheBudget](<size_t>0)
 
 
 def cache_info():
-    """Entries, bytes and limit of the walks and universes that are kept for the next constraint, of any vocabulary."""
+    """Return entries, bytes and limit of the cached walks and universes of all vocabularies."""
     cdef CacheSizes sizes = _budget.get().sizes()
     return {"entries": sizes.entries, "bytes": sizes.bytes, "limit": sizes.limit}
 
 
 def set_cache_limit(size_t limit):
-    """Of their bytes; what was asked for longest ago goes at once."""
+    """Set the limit in bytes of these caches; the least recently used entries beyond it are dropped at once."""
     with nogil:
         _budget.get().set_limit(limit)
 
 
 cdef class VocabCore:
-    """The engine's view of a vocabulary: sorted trie and profile caches.  Use :class:`wfsa.Vocab`."""
+    """The engine's vocabulary: a sorted trie and profile caches. Use :class:`wfsa.Vocab`."""
 
     def __init__(self, const uint8_t[::1] blob, const int64_t[::1] offsets, const int32_t[::1] special,
                  const int32_t[::1] eos, int64_t size):
@@ -52,7 +53,7 @@ cdef class VocabCore:
         return self.ptr.get().trie.n_nodes()
 
     def cache_info(self):
-        """{cache: {"entries": n, "bytes": n}}."""
+        """Return the memory of this vocabulary's caches: {cache: {"entries": n, "bytes": n}}."""
         cdef map[string, map[string, int64_t]] info
         with nogil:
             info = cache_info_of(self.ptr.get()[0])

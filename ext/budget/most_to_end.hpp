@@ -1,21 +1,24 @@
-// How many tokens a text can need at most to its end, whatever the next tokens are: what says that a limit is far.
+// An upper bound on the tokens that a text can need to its end, whatever the next tokens are. It shows cheaply that a
+// limit is far away.
 //
-// A stack is a chain of LR states s0 .. sr.  With
+// A stack is a chain of LR states s0 .. sr. With
 //
 //   exit(s, q)   on a node of state s, from state q on: the least cost until what began on s is complete
-//   wait(s, q)   the most that s still costs once what stands on it, from q on, is complete: of exit(s, goto(s, N))
-//   top(s)       the most that s costs with anything on it: of exit(s, q)
+//   wait(s, q)   the most that s still costs after what is on it, from q on, is complete: the maximum over N of
+//                exit(s, goto(s, N))
+//   top(s)       the most that s costs with anything on it: the maximum of exit(s, q)
 //
-// a text of this stack needs no more than wait(s0, s1) + .. + top(sr) and the rest of a terminal.  A token takes nodes
-// away and puts others on what is left, each a goto of the one below, as many as it ends terminals.  So after it
+// a text with this stack needs at most wait(s0, s1) + .. + top(sr) and the rest of a terminal. A token removes nodes
+// and puts others on what is left, each a goto of the one below, and at most as many as it ends terminals. So after the
+// token
 //
 //   most = max over nodes n of (wait below n) + a(state of n)  +  the number of new nodes * loop
 //
-// where a(s) is the longest way from s between components of the graph of gotos that are strongly connected, and loop the
-// most that a node costs within one of these: 0 for what is only listed, 1 for brackets in brackets.
+// where a(s) is the longest path from s between strongly connected components of the graph of gotos, and `loop` is the
+// most that a node costs within one of these: 0 for items of a list, 1 for nested brackets.
 //
-// It is larger by far than what most texts need, costs some steps for each node of a stack, and holds for many tokens:
-// until a limit comes near nothing else has to be asked.  Lists in any order have none.
+// The bound is far larger than what most texts need. It costs some steps for each node of a stack and holds for many
+// tokens, so nothing else has to be computed until a limit is near. Lists in any order have no bound.
 #pragma once
 #include <array>
 #include <set>
@@ -34,7 +37,7 @@ class MostToEnd {
   public:
     static constexpr int64_t kNever = SymbolCosts::kNever;
 
-    // inside: the most that a terminal needs which has begun; ends: how many of them one token ends.
+    // `inside`: the most that a terminal in progress needs. `ends`: the number of terminals that one token can end.
     MostToEnd(const LrTables& lr, const SymbolCosts& costs, int32_t n_symbols, int64_t inside, int32_t ends)
         : lr_(lr), costs_(costs), inside_(inside), ends_(ends) {
         if (!lr.unordered.lists.empty() || inside >= kNever) return;
@@ -47,7 +50,7 @@ class MostToEnd {
         find_ways();
     }
 
-    // With these nodes on top, after any next token; and what each token behind it may add.
+    // Returns the bound for these nodes on top, after any next token. Each further token may add a_token().
     int64_t of(const Node* const* tops, int32_t n) const {
         if (most_.empty()) return kNever;
         static thread_local Memory m;
@@ -57,23 +60,23 @@ class MostToEnd {
         while (!m.todo.empty()) {
             const Node* const node = m.todo.back();
             const size_t before = m.todo.size();
-            int64_t waits = 0;
+            int64_t wait_below = 0;
             for (int32_t b = 0; b < node->n_below; ++b) {
                 const Value* const below = m.known.find({node->below[b], 0});
                 if (!below) m.todo.push_back(node->below[b]);
-                else waits = std::max(waits, below->waits + wait(node->below[b]->state, node->state));
+                else wait_below = std::max(wait_below, below->wait_below + wait(node->below[b]->state, node->state));
             }
             if (m.todo.size() > before) continue;
             m.todo.pop_back();
-            m.known.insert({node, 0}).first.waits = waits;
-            most = std::max(most, waits + most_[node->state]);
+            m.known.insert({node, 0}).first.wait_below = wait_below;
+            most = std::max(most, wait_below + most_[node->state]);
         }
         return std::min(kNever, most + inside_ + a_token());
     }
     int64_t a_token() const { return loop_ * ends_; }
 
   private:
-    struct Value { int64_t waits = 0; };
+    struct Value { int64_t wait_below = 0; };
     struct Memory {
         OpenTable<NodeState, Value, NodeState::Hash> known;
         vector<const Node*> todo;
@@ -82,10 +85,10 @@ class MostToEnd {
     const SymbolCosts& costs_;
     const int64_t inside_;
     const int32_t ends_;
-    vector<int64_t> exit_;    // by symbol, on the state that is looked at; -1: it has no such goto
+    vector<int64_t> exit_;  // by symbol, for the state being processed; -1: it has no such goto
     vector<int64_t> wait_;    // by goto
-    vector<int64_t> most_;    // by state: top, then the longest way
-    vector<int32_t> symbol_;  // by state: what leads to it
+    vector<int64_t> most_;  // by state: top, then the longest path
+    vector<int32_t> symbol_;  // by state: the symbol that leads to it
     int64_t loop_ = 0;
 
     int64_t wait(int32_t s, int32_t q) const {
@@ -102,9 +105,9 @@ class MostToEnd {
                 int64_t& best = exit_[symbol];
                 for (const SymbolCosts::Way& way : costs_.ways(q)) {
                     if (way.least >= best) break;
-                    const int64_t behind = way.completed < 0 ? 1 : exit_[way.completed];
-                    if (behind < 0 || way.least + behind >= best) continue;
-                    best = way.least + behind;
+                    const int64_t rest = way.completed < 0 ? 1 : exit_[way.completed];
+                    if (rest < 0 || way.least + rest >= best) continue;
+                    best = way.least + rest;
                     changed = true;
                 }
             });
@@ -116,7 +119,7 @@ class MostToEnd {
         });
         lr_.each_goto(s, [&](int32_t symbol, int32_t, int32_t) { exit_[symbol] = -1; });
     }
-    // A way between strong components is longest when those behind it are.
+    // The longest path from a strong component is computed after those of all components that it leads to.
     void find_ways() {
         Components components(lr_.goto_indptr);
         vector<int32_t> component(most_.size(), -1);
@@ -139,14 +142,14 @@ class MostToEnd {
     }
 };
 
-// How many terminals one token can end, at most.
+// The number of terminals that one token can end, at most.
 //
-// Where a terminal ends between two bytes, the first is a last byte of a terminal that the second may follow.  So a token
-// ends no more of them than it has such pairs, and one more, which stood open before it.  A token that is taken by its id
-// ends two: that one, and itself.
+// Where a terminal ends between two bytes, the first is a last byte of a terminal that the second may follow. So a
+// token ends at most as many terminals as it has such pairs, plus the one that was open before it. A token that is
+// taken by its id ends two: the open one and itself.
 //
-// Bytes count by their kinds (letters and all above ASCII, digits, ends of lines, other controls, and each sign alone), so
-// that a vocabulary of 128,000 tokens has 6,000 that differ, which are kept with it (Vocabulary::kept).
+// Bytes are grouped into kinds (letters and all above ASCII, digits, ends of lines, other controls, and each sign
+// alone). A vocabulary of 128,000 tokens then has 6,000 distinct tokens, which are stored with it (Vocabulary::kept).
 
 class TerminalsInToken {
   public:
@@ -188,7 +191,7 @@ class TerminalsInToken {
         for (int b = 0; b < 256; ++b) if (bytes.has(uint8_t(b))) out |= uint64_t(1) << kind(b);
         return out;
     }
-    // Of a kind, the kinds behind which it may end a terminal.
+    // Returns for each kind of byte the kinds that may follow where a terminal ends.
     static std::array<uint64_t, 64> ends_between(const Terminals& terms) {
         vector<ByteBits> last(terms.size());
         for (size_t c = 0; c < terms.term.size(); ++c)

@@ -1,19 +1,19 @@
-// How many tokens a terminal still needs, and what every token makes of that.
+// The tokens that a terminal still needs, and the effect of every token on that number.
 //
-//   rest(component, count)   the fewest tokens after which the terminal may end, spelling no more than its bytes; `count`:
-//                            units so far, of a counted terminal
+//   rest(component, count)   the fewest tokens after which the terminal may end, spelling only its own bytes; `count`:
+//                            units so far, for a counted terminal
 //   of(component)            every token from there on (token_walk.hpp)
 //
-// rest is an upper bound of the true number with the one property that everything here stands on: from a component with
-// n tokens left some token leads to one with n - 1.  Tokens are looked for along shortest ways in bytes only, the
-// shortest tokens first and no more than `kLooked` nodes of the trie from one component; where single bytes are tokens
-// one is always found.  A terminal whose shortest words cannot be spelled so has `kNever`, unless the search is thorough
-// (a vocabulary that lacks bytes): then all tokens from such a component are looked at.
+// `rest` is an upper bound on the true number with one property on which everything here depends: from a component with
+// n tokens left, some token leads to one with n - 1. The search considers only shortest paths in bytes, the shortest
+// tokens first, and at most `kLooked` nodes of the trie per component. If single bytes are tokens, it always succeeds.
+// A terminal whose shortest words cannot be spelled this way has `kNever`. With `thorough` (for a vocabulary that lacks
+// bytes), all tokens from such a component are considered.
 //
-// Counted terminals.  exact_[c][j]: tokens to an end with just j more units, by dynamic programming over j and, within
-// one j, rounds over tokens without a unit.
+// Counted terminals: exact_[c][j] is the number of tokens to an end with exactly j more units, computed by dynamic
+// programming over j and, for one j, in rounds over tokens without a unit.
 //
-// rest is made for all components at once, of(c) when it is first asked for; both belong to the constraint.
+// `rest` is computed for all components at once, of(c) on first use. Both belong to the constraint.
 #pragma once
 #include <set>
 
@@ -28,10 +28,10 @@ class TerminalTokens {
   public:
     static constexpr int64_t kNever = ListCosts::kNever;
 
-    // Every token from a component on.
+    // The outcome of every token from a component on.
     struct Tokens {
         std::shared_ptr<const TokenWalk> walk;
-        vector<int32_t> components;  // of the walk's states; empty: they are the same
+        vector<int32_t> components;  // of the walk's states; empty: the states are components themselves
         int32_t component(int32_t state) const { return components.empty() ? state : components[state]; }
     };
 
@@ -60,21 +60,21 @@ class TerminalTokens {
         for (int64_t j = least; j <= most; ++j) out = std::min(out, exact[j]);
         return out;
     }
-    // No more are needed after any token that stays inside terminal t, with `count` units before it.
+    // Returns a bound on the tokens needed after any token that stays inside terminal t and begins after `count` units.
     int64_t most_inside(int32_t t, int32_t count) const {
         const vector<int64_t>& most = most_[t];
         if (!terms_[t].counted) return most[0];
         if (!terms_[t].by_bounds) return kNever;
         return most[std::max(0, terms_[t].least - count)];
     }
-    // No more are needed from any place within terminal t.
+    // Returns a bound on the tokens needed from any place within terminal t.
     int64_t most_of(int32_t t) const {
         const int32_t start = terms_[t].start;
         if (start < 0 || !terms_[t].counted) return most_[t][0];
         int64_t out = 0;
         for (int32_t c = start; size_t(c) < terms_.term.size() && terms_.term[c] == t; ++c) {
             const vector<int64_t>& exact = exact_[c];
-            vector<int64_t> least(exact);  // of so many units or fewer
+            vector<int64_t> least(exact);  // with at most j units
             for (size_t j = 1; j < least.size(); ++j) least[j] = std::min(least[j], least[j - 1]);
             const int64_t enough = terms_[t].least, most = terms_[t].most;
             const auto [from, to] = terms_.alive(c);
@@ -84,20 +84,20 @@ class TerminalTokens {
         }
         return out;
     }
-    // Can every terminal be ended from any place within it?
+    // Whether every terminal can be ended from any place within it.
     bool has_all_ends() const {
         for (int32_t t = 0; t < int32_t(terms_.size()); ++t)
             if (terms_[t].start >= 0 && most_of(t) >= kNever) return false;
         return true;
     }
-    // The tails of an end of a terminal, as a trie.  By any thread.
+    // Returns the tails of a terminal end as a trie. Thread-safe.
     const Trie& tails_of(int32_t number, const Slots& slots) const {
         const std::lock_guard<std::mutex> lock(mutex_);
         std::unique_ptr<const Trie>& known = tails_[number];
         if (!known) known = std::make_unique<const Trie>(slots.words());
         return *known;
     }
-    // By any thread.
+    // Returns the outcome of every token from component c on. Thread-safe.
     const Tokens& of(int32_t c) const {
         const std::lock_guard<std::mutex> lock(mutex_);
         std::unique_ptr<const Tokens>& known = known_[c];
@@ -108,15 +108,16 @@ class TerminalTokens {
   private:
     static constexpr size_t kLooked = 512, kFew = 64;
     static constexpr int64_t kMaxExact = int64_t(1) << 24;
-    static constexpr int64_t kMoreUnits = 64;  // than the fewest, where not any number can come
+    static constexpr int64_t kMoreUnits = 64;  // units beyond the fewest, where not every number can come
     const Terminals& terms_;
     const VocabularyTrie& trie_;
     const int64_t n_words_;
     const SharedTokenWalks& shared_;
-    vector<int64_t> bytes_;  // by component: to an end, without a unit where the terminal is counted
-    vector<int64_t> rest_;   // ... in tokens
+    vector<int64_t> bytes_;  // by component: bytes to an end, without units if the terminal is counted
+    vector<int64_t> rest_;  // by component: tokens to an end
     vector<vector<int64_t>> exact_;
-    vector<vector<int64_t>> most_;  // by terminal, and units that are lacking: of all components, and of fewer units
+    // by terminal and number of missing units: the most over all components and all smaller numbers
+    vector<vector<int64_t>> most_;
     mutable std::mutex mutex_;
     mutable std::map<int32_t, std::unique_ptr<const Trie>> tails_;
     mutable std::map<int32_t, std::unique_ptr<const Tokens>> known_;
@@ -140,7 +141,7 @@ class TerminalTokens {
             }
         }
     }
-    // From components that have none so far, by any token.  Rounds, until none finds a shorter way.
+    // Finds ways from components that have none so far, with any token, in rounds until no round finds a shorter one.
     void find_other_ways() {
         vector<int32_t> lacking;
         for (const int32_t c : in_order_)
@@ -158,21 +159,21 @@ class TerminalTokens {
             }
         }
     }
-    // Where tokens lead, with their units: the shortest ones, from `kLooked` nodes of the trie.
+    // Calls visit(target, units) for the shortest tokens, found in `kLooked` nodes of the trie.
     template <class Visit> void each_step(int32_t c, const Visit& visit) const {
         struct At { int32_t node, component, units; };
         vector<At> open{{0, c, 0}};
-        std::set<std::pair<int32_t, int32_t>> found;
+        std::set<std::pair<int32_t, int32_t>> visited;
         for (size_t k = 0; k < open.size() && open.size() <= kLooked; ++k) {
             const At at = open[k];
             trie_.each_child(at.node, terms_.row(at.component), [&](int32_t child, const Edge& e) {
                 const int32_t units = at.units + e.count;
-                if (trie_[child].own && found.insert({e.target, units}).second) visit(e.target, units);
+                if (trie_[child].own && visited.insert({e.target, units}).second) visit(e.target, units);
                 open.push_back({child, e.target, units});
             });
         }
     }
-    // Of counted terminal t.
+    // Computes exact_ for the components of counted terminal t.
     void find_exact(int32_t t) {
         vector<int32_t> components;
         for (size_t c = terms_[t].start; c < terms_.term.size() && terms_.term[c] == t; ++c)
@@ -183,7 +184,8 @@ class TerminalTokens {
         if (!terms_[t].by_bounds) most += kMoreUnits;
         most = std::min<int64_t>(most, terms_[t].most);
         if ((most + 1) * int64_t(components.size()) > kMaxExact)
-            throw Unsupported("the tokens that a text still needs are not known where so many units are counted");
+            throw Unsupported("the tokens that a text still needs are not known where automata with many states count "
+                              "many units");
         exact_.resize(terms_.term.size());
         struct Step { int32_t target, units; };
         vector<vector<Step>> steps(components.size());
@@ -194,7 +196,7 @@ class TerminalTokens {
             exact[0] = rest_[c];
             Dfa automaton;
             if (!most) continue;
-            if (few_behind(c, automaton).empty()) {  // a hundred walks would take longer than all the rest
+            if (few_after(c, automaton).empty()) {  // a hundred walks would take longer than everything else
                 each_step(c, [&](int32_t target, int32_t units) { steps[c - base].push_back({target, units}); });
                 continue;
             }
@@ -228,8 +230,8 @@ class TerminalTokens {
             for (size_t j = 1; j < most.size(); ++j) most[j] = std::max(most[j], most[j - 1]);
     }
 
-    // The components behind c, if they are few, as an automaton of their own: their numbers, c first.
-    vector<int32_t> few_behind(int32_t c, Dfa& out) const {
+    // Returns the components that can be reached from c, c first, and their automaton; empty if they are many.
+    vector<int32_t> few_after(int32_t c, Dfa& out) const {
         vector<int32_t> found{c};
         std::map<int32_t, int32_t> number{{c, 0}};
         vector<Edge> row;
@@ -249,18 +251,18 @@ class TerminalTokens {
     }
     Tokens walk(int32_t c) const {
         Dfa automaton;
-        vector<int32_t> components = few_behind(c, automaton);
+        vector<int32_t> components = few_after(c, automaton);
         if (!components.empty()) return {shared_.of(automaton), std::move(components)};
         const int32_t base = terms_[terms_.term[c]].counted ? -1 : mostly_to(c);
         automaton = Dfa();
-        if (base >= 0) components = few_behind(base, automaton);
+        if (base >= 0) components = few_after(base, automaton);
         if (components.empty())
             return {std::make_shared<const TokenWalk>(TokenWalker<Terminals>(terms_, trie_, n_words_).from(c)), {}};
         TokenWalkChange<Terminals> change(terms_, trie_, n_words_);
         const auto component = [&](int32_t state) { return components[state]; };
         return {std::make_shared<const TokenWalk>(change.from(c, base, *shared_.of(automaton), component)), {}};
     }
-    // Where most bytes lead to; -1: to no one component.
+    // Returns the component that most bytes lead to, or -1.
     int32_t mostly_to(int32_t c) const {
         std::map<int32_t, int32_t> bytes;
         for (const Edge& edge : terms_.row(c)) {

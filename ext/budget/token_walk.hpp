@@ -1,8 +1,9 @@
-// Every token from a state of an automaton on: where those that stay in it end, and what those leave that pass an end.
+// Walks over every token from a state of an automaton: the states in which tokens end, and the tails of tokens that
+// pass an end.
 //
-// Below a node of the trie on whose bytes a state loops, without units, all tokens end in that state: most of a vocabulary,
-// within a string.  Walks from states with few states behind them, such as those of a string, are kept with the vocabulary,
-// where every constraint finds them.
+// If a state loops without units on all bytes below a node of the trie, all tokens below the node end in that state.
+// Within a string this is most of a vocabulary. Walks from states with few successors, such as those of a string, are
+// stored with the vocabulary and shared by all constraints.
 #pragma once
 #include <map>
 #include <memory>
@@ -15,23 +16,24 @@
 namespace wfsa {
 
 struct TokenWalk {
-    struct Group {  // tokens that end alike
+    struct Group {  // tokens that end in the same state with the same number of units
         int32_t state, units;
         vector<int32_t> tokens;
-        vector<uint32_t> bitmap;  // in their place, where they are many
+        vector<uint32_t> bitmap;  // instead of `tokens`, if they are many
     };
     vector<Group> inside;
     Trie tails;  // with the units before them
 };
 
-// All tokens strictly below a node of the trie leave the rest of their bytes.
-inline void leave(const VocabularyTrie& trie, const TrieNode& node, int32_t depth, int32_t units, vector<Word>& tails) {
+// Adds the tails of all tokens strictly below a node of the trie.
+inline void add_tails_below(const VocabularyTrie& trie, const TrieNode& node, int32_t depth, int32_t units,
+                            vector<Word>& tails) {
     for (int32_t s = node.slot_lo + node.own; s < node.slot_hi; ++s)
         for (const int32_t token : trie.tokens(s))
             tails.push_back({trie.slot_word[s].text + depth, trie.slot_word[s].length - depth, token, units});
 }
 
-// `graph`: states with `row(state)` and `accept`, as Dfa has them.
+// `graph`: states with `row(state)` and `accept`, like a Dfa.
 template <class Graph> class TokenWalker {
   public:
     TokenWalker(const Graph& graph, const VocabularyTrie& trie, int64_t n_words)
@@ -42,7 +44,7 @@ template <class Graph> class TokenWalker {
         while (!open.empty()) {
             const At at = open.back();
             open.pop_back();
-            if (at.depth && graph_.accept[at.state]) leave(trie_, trie_[at.node], at.depth, at.units, tails_);
+            if (at.depth && graph_.accept[at.state]) add_tails_below(trie_, trie_[at.node], at.depth, at.units, tails_);
             trie_.each_child(at.node, graph_.row(at.state), [&](int32_t child, const Edge& e) {
                 const TrieNode& node = trie_[child];
                 const int32_t units = at.units + e.count;
@@ -96,30 +98,32 @@ template <class Graph> class TokenWalker {
     }
 };
 
-// The same as a change of the walk from another state, `base`, which most bytes lead to: within a name that must not be one
-// of some, say, from the state of any other name.  What the token's bytes so far bring from both states to the base, with
-// no end on the way from there, fares the same, with all below it.  States without units only.
+// Computes a walk as a change of the walk from another state, `base`, to which most bytes lead. An example is a state
+// within a name that must not equal certain names, with the state of any other name as the base. If a token's bytes so
+// far lead from both states to the base, with no end on the way from the base, the outcomes are equal for everything
+// below. Only for states without units.
 template <class Graph> class TokenWalkChange {
   public:
     TokenWalkChange(const Graph& graph, const VocabularyTrie& trie, int64_t n_words)
         : graph_(graph), trie_(trie), n_words_(n_words) {}
 
-    // known: the walk from the base; state(s): the graph's state for one of that walk.
+    // `known`: the walk from the base. state(s): the graph's state for a state of that walk.
     template <class State> TokenWalk from(int32_t start, int32_t base, const TokenWalk& known, const State& state) {
         vector<uint32_t> dropped(n_words_, 0u);
         std::map<int32_t, vector<int32_t>> inside;
         vector<Word> tails;
-        struct At { int32_t node, state, beside, depth; };  // beside: where the base is; -1: nowhere, or past an end
+        // `from_base`: the state reached from the base; -1: none, or past an end
+        struct At { int32_t node, state, from_base, depth; };
         vector<At> open{{0, start, base, 0}};
         while (!open.empty()) {
             const At at = open.back();
             open.pop_back();
-            if (at.depth && graph_.accept[at.state]) leave(trie_, trie_[at.node], at.depth, 0, tails);
+            if (at.depth && graph_.accept[at.state]) add_tails_below(trie_, trie_[at.node], at.depth, 0, tails);
             for (int32_t child = trie_[at.node].first_child; child < trie_[at.node].end_child; ++child) {
                 const TrieNode& node = trie_[child];
                 const int32_t to = step(at.state, trie_.byte[child]);
-                int32_t beside = at.beside < 0 ? -1 : step(at.beside, trie_.byte[child]);
-                if (to == base && beside == base && !graph_.accept[base]) continue;
+                int32_t from_base = at.from_base < 0 ? -1 : step(at.from_base, trie_.byte[child]);
+                if (to == base && from_base == base && !graph_.accept[base]) continue;
                 if (to < 0) {
                     for (const int32_t token : trie_.tokens(node.slot_lo, node.slot_hi)) set_bit(dropped, token);
                     continue;
@@ -128,8 +132,8 @@ template <class Graph> class TokenWalkChange {
                     set_bit(dropped, token);
                     inside[to].push_back(token);
                 }
-                if (beside >= 0 && graph_.accept[beside]) beside = -1;
-                if (node.first_child != node.end_child) open.push_back({child, to, beside, at.depth + 1});
+                if (from_base >= 0 && graph_.accept[from_base]) from_base = -1;
+                if (node.first_child != node.end_child) open.push_back({child, to, from_base, at.depth + 1});
             }
         }
         TokenWalk out;
@@ -156,7 +160,7 @@ template <class Graph> class TokenWalkChange {
     }
 };
 
-// Of a vocabulary (Vocabulary::kept): by the automaton, its start first.  By any thread.
+// Walks stored with a vocabulary (Vocabulary::kept), by automaton, the start state first. Thread-safe.
 class SharedTokenWalks {
   public:
     template <class Vocabulary>
@@ -175,7 +179,7 @@ class SharedTokenWalks {
   private:
     const VocabularyTrie& trie_;
     const int64_t n_words_;
-    KeptFew<vector<int32_t>, TokenWalk> known_{256};  // each a few bitmaps
+    KeptFew<vector<int32_t>, TokenWalk> known_{256};  // each has a few bitmaps
 };
 
 }  // namespace wfsa

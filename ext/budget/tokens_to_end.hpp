@@ -1,8 +1,8 @@
-// How many tokens a text needs to its end, the end token among them (parser/cost_to_end.hpp).
+// The tokens that a text needs to its end, including the end token (parser/cost_to_end.hpp).
 //
-// The number is the length of a way that exists, one on which every terminal ends where a token ends.  So it is never too
-// small, some token lowers it by one, and it is the least number where no token spells the end of one terminal and the
-// beginning of the next.
+// The number is the length of a way that exists, on which every terminal ends where a token ends. So it is never too
+// small, and some token reduces it by one. It is the least number unless some token spells the end of one terminal and
+// the beginning of the next.
 #pragma once
 #include <memory>
 
@@ -12,12 +12,12 @@
 
 namespace wfsa {
 
-// What belongs to the grammar and the vocabulary.
+// The tables of a grammar and a vocabulary.
 struct BudgetTables {
     TerminalTokens terminals;
     SymbolCosts symbols;
 
-    // by_id: terminals of token ids.
+    // `by_id`: the token ids of terminals of token ids.
     BudgetTables(const LrTables& lr, const Terminals& terms, const VocabularyTrie& trie, int64_t n_words,
                  const SharedTokenWalks& shared, int32_t end_term, int32_t n_symbols, const vector<vector<int32_t>>& by_id,
                  bool thorough = false)
@@ -37,10 +37,10 @@ struct TokensOfRest {
 };
 using TokensToEnd = CostToEnd<TokensOfRest>;
 
-// What a constraint knows of budgets where some of the vocabulary's tokens are never text: the same tables, over the rest.
+// The budget tables of a constraint if some of the vocabulary's tokens are never text: computed over the other tokens.
 
 struct ReducedBudgets {
-    struct Walked {  // as SharedTokenWalks wants a vocabulary
+    struct Walked {  // the interface of a vocabulary for SharedTokenWalks
         const VocabularyTrie& trie;
         int64_t words;
         int64_t n_words() const { return words; }

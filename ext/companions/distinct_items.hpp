@@ -1,7 +1,7 @@
-// The companion for arrays whose items must differ (json/distinct.hpp): a scanner's place after every commit.
+// The companion for arrays whose items must differ (json/distinct.hpp): keeps the scanner's state after every commit.
 //
-// A scanner shares what is before it with its copies and never changes it, so forks and checkpoints are pointers, and a
-// mask that tries tokens behind the text writes to an arena of its thread.
+// A scanner shares its history with its copies and never changes it, so forks and checkpoints are pointers. A mask that
+// tries tokens writes to an arena of its thread.
 #pragma once
 #include <optional>
 
@@ -40,7 +40,8 @@ class DistinctItems {
     }
     void rollback(int64_t n) { places_.rollback(n); }
     void filter(const Snapshot* at, uint32_t* mask) const { DistinctMask(engine_).filter(at, places_.now(), mask); }
-    void put_situation(const Snapshot* at, vector<int64_t>& out) const {  // the text: any of it may decide
+    // the whole text, since any part of it may matter
+    void put_situation(const Snapshot* at, vector<int64_t>& out) const {
         const std::string text = text_of(at);
         out.insert(out.end(), text.begin(), text.end());
     }

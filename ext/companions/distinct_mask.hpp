@@ -1,10 +1,11 @@
-// Masks and commits where items must differ (json/distinct.hpp): what the tables cannot know is tried.
+// Masks and commits for arrays whose items must differ (json/distinct.hpp). Conditions that the tables cannot express
+// are tried.
 //
-// The mask as if nothing had to differ allows every token it should, and few that it should not: those that end an
-// item that repeats, and those after which only such ends are left ("tr" where true was an item).  The first are found
-// by scanning the tokens that can end a value, the second along the vocabulary's trie, as far as an item may repeat:
-// where terminals go on to a byte that no earlier item has there, a token is allowed.  The others are committed for good
-// measure, and what can follow is searched (distinct_search.hpp).
+// The mask that ignores the condition allows every token it should, and few that it should not: tokens that end a
+// repeated item, and tokens after which only such ends are left ("tr" where true was an item). The first kind is found
+// by scanning the tokens that can end a value. The second kind is found along the vocabulary's trie, as far as an item
+// may repeat. If terminals can continue with a byte that no earlier item has there, a token is allowed. The others are
+// committed on trial, and their continuations are searched (distinct_search.hpp).
 #pragma once
 #include <unordered_map>
 
@@ -22,7 +23,7 @@ class DistinctMask {
         Vocabulary& v = *e_.vocab;
         arena_.clear();
         scan.settle(arena_);
-        const auto look = [&](int32_t t, bool is_suspect) {
+        const auto check = [&](int32_t t, bool is_suspect) {
             if (!has_bit(mask, t) || v.special[t]) return;
             const uint8_t* p = v.blob.data() + v.offsets[t];
             const size_t n = v.offsets[t + 1] - v.offsets[t];
@@ -30,46 +31,47 @@ class DistinctMask {
         };
         const Quotes& q = v.kept<Quotes>();
         if (!scan.in_arrays() || !search_.cares(at)) {
-            for (int32_t t : q.lists) look(t, e_.must_repeat);
+            for (int32_t t : q.lists) check(t, e_.must_repeat);
             return;
         }
-        // Tokens that end no item: those without a quote in a string, those that only open one outside.
-        // Where values may run out, one that is begun outside a string may be the last there is.
+        // Tokens that do not end an item: those without a quote in a string, and those that only open a string outside.
+        // If values may run out, a value begun outside a string may be the last one.
         const vector<uint32_t>* calm = scan.in_string     ? (scan.escaped ? &q.without : &q.inside)
                                        : e_.may_run_out ? nullptr
                                                         : &q.openers;
-        // Of the others those with one item are looked at where an item may repeat along them, all others one by one.
+        // Of the other tokens, those with one item are checked only where an item may repeat along them, and all others
+        // one by one.
         const bool by_trie = calm && !e_.may_run_out;
-        // An array in which an item has to repeat may be closed behind one only.
+        // An array in which an item must repeat may be closed only after a repeated item.
         if (e_.must_repeat)
-            for (int32_t t : q.closers) if (!calm || !has_bit(*calm, t)) look(t, true);
-        int32_t blank = -1;  // a token of white space: outside of strings all are alike
+            for (int32_t t : q.closers) if (!calm || !has_bit(*calm, t)) check(t, true);
+        int32_t blank = -1;  // a token of white space; outside strings all of them have the same outcome
         for (int64_t w = 0; w < v.n_words(); ++w) {
             uint32_t todo = mask[w] & (calm ? ~(*calm)[w] : ~0u);
             if (by_trie) todo &= q.several[w] | q.blank[w];
             if (const uint32_t alike = scan.in_string ? 0 : todo & q.blank[w]) {
                 todo &= ~alike;
-                if (blank < 0) look(blank = int32_t(w * 32 + __builtin_ctz(alike)), false);
+                if (blank < 0) check(blank = int32_t(w * 32 + __builtin_ctz(alike)), false);
                 if (!has_bit(mask, blank)) mask[w] &= ~alike;
             }
-            for (; todo; todo &= todo - 1) look(int32_t(w * 32 + __builtin_ctz(todo)), false);
+            for (; todo; todo &= todo - 1) check(int32_t(w * 32 + __builtin_ctz(todo)), false);
         }
         if (!calm) return;
-        // ... but an item may still repeat behind them.
+        // An item may still repeat after them.
         const auto visit = [&](const Along& to) {
             const int32_t slot = v.trie[to.node].slot_lo;
-            int32_t opens = -1;  // unknown
+            int32_t opens = -1;  // -1: not computed
             for (const int32_t t : v.trie.tokens(slot)) {
                 if (!has_bit(*calm, t)) {
-                    if (by_trie && !has_bit(q.blank, t)) look(t, false);
+                    if (by_trie && !has_bit(q.blank, t)) check(t, false);
                 } else if (has_bit(mask, t)) {
                     if (opens < 0) opens = to.at && search_.opens_at_once(to.at, to.scan);
-                    if (!opens) look(t, true);
+                    if (!opens) check(t, true);
                 }
             }
         };
         each_along(at, scan, visit, [&](int32_t node) {
-            if (by_trie) for (const int32_t t : v.trie.tokens(v.trie[node].slot_lo, v.trie[node].slot_hi)) look(t, false);
+            if (by_trie) for (const int32_t t : v.trie.tokens(v.trie[node].slot_lo, v.trie[node].slot_hi)) check(t, false);
         });
     }
 
@@ -83,15 +85,16 @@ class DistinctMask {
     Engine& e_;
     Arena& arena_;
     DistinctSearch search_;
-    std::unordered_map<std::string, bool> known_;  // is allowed what a token writes, however long its white space?
+    // text written by a token, with white space shortened -> whether it is allowed
+    std::unordered_map<std::string, bool> known_;
 
     struct Along {
         int32_t node;
-        const Snapshot* at;  // as far as terminals go on; nullptr: none does
+        const Snapshot* at;  // after the bytes, within the current terminals; nullptr: no terminal continues
         JsonScan scan;
     };
-    // Visit the nodes of the vocabulary's trie with tokens, along which an item may still repeat, and the highest nodes
-    // on the way to which one has repeated.
+    // Visits the nodes of the vocabulary's trie with tokens along which an item may still repeat. Calls repeats(node)
+    // for the topmost nodes at which one has repeated.
     template <class F, class G>
     void each_along(const Snapshot* from, const JsonScan& scan, const F& visit, const G& repeats) {
         const Trie& trie = e_.vocab->trie;
@@ -108,13 +111,13 @@ class DistinctMask {
                     continue;
                 }
                 if (!to.scan.may_repeat()) continue;
-                if (along.at) to.at = search_.go_on(along.at, byte);
+                if (along.at) to.at = search_.advance_within_terminals(along.at, byte);
                 open.push_back(to);
                 if (trie[c].own) visit(to);
             }
         }
     }
-    // Can the byte stand outside of strings?
+    // Whether the byte can occur outside strings.
     static bool is_of_json(uint8_t byte) {
         static const ByteBits bytes = [] {
             ByteBits out;
@@ -123,16 +126,16 @@ class DistinctMask {
         }();
         return bytes.has(byte);
     }
-    // A byte more: does it end an item that repeats?
+    // Whether one more byte ends an item that repeats.
     bool ends_one(JsonScan& s, uint8_t byte) const {
         // A number ends before the byte that ends it.
         if (s.in_scalar && std::strchr(",]}", byte) && s.repeats()) return true;
         const bool ended = s.ended;
         const Frame* const top = s.top;
         s.push(byte, arena_);
-        return s.ended && !(ended && s.top == top) && s.repeats();  // not white space behind an end
+        return s.ended && !(ended && s.top == top) && s.repeats();  // white space after an end does not count
     }
-    // May an item repeat behind this token, or within it?
+    // Whether an item may repeat within this token or after it.
     bool may_repeat(const JsonScan& scan, const uint8_t* p, size_t n) const {
         JsonScan s = scan;
         for (size_t i = 0; i < n; ++i) if (ends_one(s, p[i])) return true;
@@ -140,8 +143,9 @@ class DistinctMask {
     }
     bool is_allowed(const Snapshot* at, const JsonScan& scan, const uint8_t* p, size_t n, bool is_suspect) {
         if (!is_suspect && !may_repeat(scan, p, n)) return true;
-        // What it writes, with one blank for a run of them between lexemes: "1" may go on as 12, "1 " may not, and where
-        // items have lines of their own "[" may close, and "[\n" may not.
+        // The key is the text that the token writes, with one marker for each run of white space between lexemes. White
+        // space matters: "1" may continue as 12 and "1 " may not. Where items have lines of their own, "[" may be
+        // closed and "[\n" may not.
         std::string key;
         bool in_string = scan.in_string, escaped = scan.escaped;
         for (size_t i = 0; i < n; ++i) {
@@ -150,9 +154,9 @@ class DistinctMask {
             if (p[i] == '"' && !escaped) in_string = !in_string;
             escaped = in_string && p[i] == '\\' && !escaped;
         }
-        const auto [got, is_new] = known_.emplace(std::move(key), true);
-        if (is_new) got->second = search_.is_alive(search_.commit(at, scan, p, n));
-        return got->second;
+        const auto [entry, is_new] = known_.emplace(std::move(key), true);
+        if (is_new) entry->second = search_.is_alive(search_.commit(at, scan, p, n));
+        return entry->second;
     }
 };
 

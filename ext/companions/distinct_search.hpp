@@ -1,13 +1,14 @@
-// Can a text go on so that no item repeats?  Almost always the first byte behind which no item may repeat decides.
+// Decides whether a text can continue without a repeated item. Usually the first byte after which no item may repeat
+// decides.
 //
-// Else the ways to go on are searched, depth first, byte by byte.  Two texts with the same parse whose open items agree in
-// their normal forms go on the same, and the second one is dropped: however many spellings a value has, it is looked at
-// once.  What may repeat begins like an earlier item, of which there are some; so the search ends, but for numbers, whose
-// zeros change nothing and are counted (0.0, 0.00, ...).  They are pumped:
+// Otherwise the continuations are searched, depth first, byte by byte. Two texts with the same parse whose open items
+// agree in their normal forms have the same continuations, so the second one is dropped: each value is visited once,
+// however many spellings it has. A value that may repeat begins like an earlier item, and these are few. So the search
+// ends, except for numbers, whose redundant zeros are unlimited (0.0, 0.00, ...). For these a pumping argument applies:
 //
-//   a parse that comes back within a number, with one zero or digit of the exponent more, can come back for ever.  Where
-//   that changes the number there are values without end, and one is new.  Zeros in a fraction change it only if another
-//   digit can follow; so they are no longer counted, and if one follows, there are values without end.
+//   A parse that returns to the same state within a number, after one more zero or exponent digit, can return for ever.
+//   If this changes the number, there are infinitely many values, and one of them is new. Zeros in a fraction change it
+//   only if another digit can follow. So they are no longer counted, and if a digit follows, there are infinitely many.
 #pragma once
 #include <cstring>
 #include <map>
@@ -18,8 +19,8 @@
 
 namespace wfsa {
 
-// Watches a parse: where the parser would reduce to a nonterminal that Tables.distinct marks, an item of an array that cares
-// ends.  The reduction is barred if the item equals an earlier one, and under Mark::kRepeats if it equals none.
+// Watches a parse. A reduction to a nonterminal marked in Tables::distinct completes an item of an array with a
+// condition. The reduction is barred if the item equals an earlier one, or, under Mark::kRepeats, if it equals none.
 class DistinctWatch {
   public:
     JsonScan scan;
@@ -28,29 +29,29 @@ class DistinctWatch {
 
     void push(uint8_t byte) {
         scan.push(byte, arena_);
-        known_ = false;
+        is_repeat_known_ = false;
     }
     bool bars(int32_t nonterminal) {
         const Mark mark = tables_.mark(nonterminal);
         if (mark == Mark::kNone) return false;
-        if (!known_) repeats_ = scan.repeats();
-        known_ = true;
+        if (!is_repeat_known_) repeats_ = scan.repeats();
+        is_repeat_known_ = true;
         return repeats_ == (mark != Mark::kRepeats);
     }
-    // Could what follows be bound to repeat an item?
+    // Whether all continuations could be forced to repeat an item.
     bool is_close() const { return scan.may_be_bound(tables_.may_run_out); }
 
   private:
     const Tables& tables_;
     Arena& arena_;
-    bool known_ = false, repeats_ = false;  // does the item that would end here repeat?
+    bool is_repeat_known_ = false, repeats_ = false;  // whether the item that would end here repeats
 };
 
-// After some bytes.
+// The state after some bytes.
 struct Trial {
-    const Snapshot* at = nullptr;  // nullptr: they are refused
+    const Snapshot* at = nullptr;  // nullptr: the bytes are refused
     JsonScan scan;
-    bool close = false;  // could what follows be bound to repeat an item?
+    bool close = false;  // whether all continuations could be forced to repeat an item
 };
 
 class DistinctSearch {
@@ -59,24 +60,24 @@ class DistinctSearch {
 
     Trial commit(const Snapshot* at, const JsonScan& scan, const uint8_t* p, size_t n) {
         return e_.run([&](auto& operations) {
-            DistinctWatch beside(e_, scan, arena_);
-            const Snapshot* to = operations.commit_bytes(at, p, n, arena_, beside);
-            return Trial{to, beside.scan, to && beside.is_close()};
+            DistinctWatch watch(e_, scan, arena_);
+            const Snapshot* to = operations.commit_bytes(at, p, n, arena_, watch);
+            return Trial{to, watch.scan, to && watch.is_close()};
         });
     }
-    // Where the parse stands behind a byte more, as far as terminals go on; nullptr: none does.
-    const Snapshot* go_on(const Snapshot* at, uint8_t byte) {
-        return e_.run([&](auto& operations) { return operations.go_on(at, byte, arena_); });
+    // Returns the snapshot after one more byte within the current terminals; nullptr if no terminal continues.
+    const Snapshot* advance_within_terminals(const Snapshot* at, uint8_t byte) {
+        return e_.run([&](auto& operations) { return operations.advance_within_terminals(at, byte, arena_); });
     }
-    // Is there a byte behind which nothing can be bound to repeat an item?
+    // Whether there is a next byte after which no continuation can be forced to repeat an item.
     bool opens_at_once(const Snapshot* at, const JsonScan& scan) {
         bool tokens = false;
         const ByteBits bytes = next_bytes(at, tokens);
         return tokens || leaves(bytes, scan);
     }
-    // Does an open array care?  Else only those count that what follows opens.
+    // Whether an open array has a condition. If not, only arrays that follow matter.
     bool cares(const Snapshot* at) const {
-        constexpr size_t kMost = 256;  // nodes looked at; in more something is taken to care
+        constexpr size_t kMost = 256;  // nodes to visit; with more nodes, a condition is assumed
         size_t n = 0;
         open_.clear();
         for (int32_t i = 0; i < at->n; ++i)
@@ -89,7 +90,7 @@ class DistinctSearch {
         }
         return false;
     }
-    // Could what follows be bound to repeat an item?
+    // Whether all continuations could be forced to repeat an item.
     bool is_close(const JsonScan& scan) const { return scan.may_be_bound(e_.may_run_out); }
     bool is_alive(const Trial& from) {
         if (!from.at) return false;
@@ -102,26 +103,27 @@ class DistinctSearch {
             ++e_.n_given_up;
             return true;
         }
-        // Of what was looked at on the way to a text that is alive, the way itself is; else all of it is dead.
+        // If a text is alive, the path to it is alive; the status of the other visited texts is unknown. Otherwise all
+        // visited texts are dead.
         for (Level& level : levels_) known_.emplace(std::move(level.key), true);
         if (!alive) for (const vector<int64_t>& key : seen_) known_.emplace(key, false);
         return alive;
     }
 
   private:
-    static constexpr int32_t kBudget = 4096;  // texts that are looked at before one counts as alive
+    static constexpr int32_t kBudget = 4096;  // texts to visit before the text counts as alive
     struct Level {
         Trial from;
-        vector<int64_t> parse, key;  // where it stands; and what is written
-        vector<uint8_t> next;        // bytes that do not decide, the first to be tried last
-        bool at_any_place;           // zeros of the fraction being written are not counted
+        vector<int64_t> parse, key;  // the parse's situation; the parse and what is written
+        vector<uint8_t> next;  // bytes that do not decide; the last is tried first
+        bool at_any_place;  // zeros of the fraction being written are not counted
     };
     Engine& e_;
     Arena& arena_;
     mutable vector<const Node*> open_;
     vector<Level> levels_;
-    std::set<vector<int64_t>> seen_;          // in this search
-    std::map<vector<int64_t>, bool> known_;   // is it alive?  Of the searches before
+    std::set<vector<int64_t>> seen_;  // visited in this search
+    std::map<vector<int64_t>, bool> known_;  // whether a text is alive, from earlier searches
     int32_t budget_ = 0;
 
     bool awaits(int32_t state) const {
@@ -157,19 +159,19 @@ class DistinctSearch {
         return false;
     }
 
-    // A text more: is there a byte behind which nothing can be bound to repeat an item?  If not, it is a level more,
-    // unless another one goes on the same.
+    // Adds a text. Returns true if there is a next byte after which no continuation can be forced to repeat an item.
+    // Otherwise pushes the text as a level, unless an equivalent text has been visited.
     bool opens(const Trial& from) {
         if (--budget_ <= 0) return true;
         Level level{from, {}, {}, {}, false};
         if (!levels_.empty() || !known_.empty()) {
             put_situation(from.at, level.parse);
             bool alive = false;
-            if (is_known(level, alive)) return alive;
-            if (comes_back(level)) {
+            if (was_visited(level, alive)) return alive;
+            if (was_here(level)) {
                 if (!from.scan.number()->in_fraction()) return true;
                 level.at_any_place = true;
-                if (is_known(level, alive)) return alive;
+                if (was_visited(level, alive)) return alive;
             }
         }
         bool tokens = false;
@@ -181,30 +183,30 @@ class DistinctSearch {
             if (level.at_any_place && b >= '1' && b <= '9') return true;
             level.next.push_back(uint8_t(b));
         }
-        // What ends an item is tried first, and what ends its array before what begins another one; what only gives a
-        // value another spelling is tried last.
+        // Bytes that end an item are tried first, and bytes that end its array before those that begin another item.
+        // Bytes that only give a value another spelling are tried last.
         const auto last = [&](const char* bytes) {
             std::stable_partition(level.next.begin(), level.next.end(), [=](uint8_t b) { return std::strchr(bytes, b); });
         };
         if (number) last(".eE+-");
         else last(in_string ? "\\" : "-");
         std::stable_partition(level.next.begin(), level.next.end(), [](uint8_t b) { return b != ']' && b != '}'; });
-        // White space comes last of all.  Where it is optional it changes nothing; a layout with a line for each item asks
-        // for it in front of an item, where only the end of an empty array could follow without.
+        // White space comes last of all. Optional white space changes nothing. A layout with a line per item requires
+        // it before an item, where without it only the end of an empty array could follow.
         if (!in_string) std::stable_partition(level.next.begin(), level.next.end(), [](uint8_t b) { return b <= ' '; });
         levels_.push_back(std::move(level));
         return false;
     }
-    // Has it been looked at?  If not, it is from now on.
-    bool is_known(Level& level, bool& alive) {
+    // Whether an equivalent text has been visited; marks the text as visited.
+    bool was_visited(Level& level, bool& alive) {
         level.key = level.parse;
         level.from.scan.put_key(level.key, level.at_any_place);
         const auto known = known_.find(level.key);
         alive = known != known_.end() && known->second;
         return known != known_.end() || !seen_.insert(level.key).second;
     }
-    // Has the parse been here within this number, with the same digits?
-    bool comes_back(const Level& now) const {
+    // Whether the parse was in the same situation earlier within this number, with the same digits.
+    bool was_here(const Level& now) const {
         if (!now.from.scan.number()) return false;
         vector<int64_t> key, before;
         now.from.scan.put_key(key, true);

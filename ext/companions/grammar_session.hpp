@@ -1,4 +1,5 @@
-// The companion that bounds white space in JSON text (json/white_space.hpp): a scanner's place after every commit.
+// The companion that bounds white space in JSON text (json/white_space.hpp): keeps the scanner's state after every
+// commit.
 #pragma once
 #include "companions/distinct_items.hpp"
 #include "json/white_space.hpp"
@@ -23,7 +24,7 @@ class BoundedWhiteSpace {
 
     explicit BoundedWhiteSpace(const Engine& e) : tokens_(tokens_of(e)) {}
 
-    // The vocabulary's tokens that break the bound; nullptr: there is no bound.
+    // Returns the vocabulary's tokens that exceed the bound, or nullptr if there is no bound.
     static const WhiteSpaceTokens* tokens_of(const Engine& e) {
         const WhiteSpaceLimit limit{e.white_space[0], e.white_space[1]};
         return limit.bounded() ? &e.vocab->kept<WhiteSpaceTables>().of(*e.vocab, limit) : nullptr;
@@ -48,11 +49,12 @@ class BoundedWhiteSpace {
     History<WhiteSpaceScan> places_;
 };
 
-// A sequence under a compiled grammar, with all companions that a front end may ask for.
+// A session under a compiled grammar, with all companions that a front end may require.
 
 using GrammarSession = Session<DistinctItems, BoundedWhiteSpace>;
 
-// Makes what texts need of the vocabulary together with the constraint, so that the first text does not wait for it.
+// Computes what texts need from the vocabulary together with the constraint, so that the first text does not wait for
+// it.
 inline void prepare_companions(const Engine& e) {
     BoundedWhiteSpace::tokens_of(e);
     if (!e.distinct.empty()) e.vocab->kept<Quotes>();

@@ -1,7 +1,7 @@
-// A bound in bytes for several caches together: of all that they keep, what was asked for longest ago goes first.
+// A limit in bytes for several caches together: the least recently used entry of all caches is dropped first.
 //
-// Caches come and go with their vocabularies, and threads use all of them, so one lock guards the order and the caches.
-// It is held for a look at a table; what is dropped is destroyed after it.
+// Caches come and go with their vocabularies, and all threads use them, so one lock guards the order and the caches. It
+// is held only for table look-ups; dropped values are destroyed after it is released.
 #pragma once
 #include <iterator>
 #include <list>
@@ -19,7 +19,8 @@ class CacheBudget {
     class Cache {
       public:
         virtual ~Cache() = default;
-        virtual std::shared_ptr<const void> drop(const void* key) = 0;  // an entry; under the lock
+        // removes an entry and returns it; called under the lock
+        virtual std::shared_ptr<const void> drop(const void* key) = 0;
     };
     struct Entry {
         Cache* cache;
@@ -45,14 +46,14 @@ class CacheBudget {
         return {order_.size(), bytes_, limit_};
     }
 
-    // For the caches, under the lock.
+    // For the caches; called under the lock.
     mutable std::mutex mutex;
     bool fits(size_t bytes) const { return bytes <= limit_; }
     Place add(const Entry& entry, Dropped& gone) {
         order_.push_front(entry);
         const Place out = order_.begin();
         bytes_ += entry.bytes;
-        shrink(gone);  // not the new one: it fits
+        shrink(gone);  // never drops the new entry, because it fits
         return out;
     }
     void touch(Place place) { order_.splice(order_.begin(), order_, place); }
@@ -63,7 +64,7 @@ class CacheBudget {
 
   private:
     size_t limit_, bytes_ = 0;
-    std::list<Entry> order_;  // the one asked for last comes first
+    std::list<Entry> order_;  // most recently used first
 
     void shrink(Dropped& gone) {
         while (bytes_ > limit_) {
@@ -74,10 +75,10 @@ class CacheBudget {
     }
 };
 
-// A cache that shares a bound in bytes with others (bounded_cache.hpp).
+// A cache that shares a limit in bytes with others. Shared by threads.
 //
-// One entry goes at a time, so no call waits for a whole cache to be freed.  Shared by threads.
-// Value has bytes(): what an entry keeps alive.  Entries that share parts count them each, so the bound holds.
+// Entries are dropped one by one, so no call waits for a whole cache to be freed. Value has bytes(): the memory that an
+// entry keeps alive. Entries that share parts each count them, so the limit holds.
 
 template <class Key, class Value, class Hash> class BoundedCache : private CacheBudget::Cache {
   public:
@@ -97,7 +98,7 @@ template <class Key, class Value, class Hash> class BoundedCache : private Cache
         budget_->touch(got->second.place);
         return got->second.value;
     }
-    // Another thread may have been faster: then its value stays.
+    // Stores a value, unless another thread has stored one first.
     void put(const Key& key, std::shared_ptr<const Value> value) {
         const size_t bytes = value->bytes() + sizeof(key[0]) * key.size();
         CacheBudget::Dropped gone;  // freed after the lock

@@ -1,7 +1,7 @@
-// Equal contents are one object, for as long as somebody holds it.
+// Interns equal contents as one object, for as long as somebody refers to it.
 //
-// A table lives with a vocabulary; what compiling or loading makes is given to it and comes back as the object that is
-// there already, if there is one.  The table holds nothing alive: an object that its last holder lets go leaves it.
+// A table belongs to a vocabulary. Objects made by compiling or loading are passed to intern(), which returns the
+// existing equal object if there is one. The table keeps nothing alive: an object leaves it with its last reference.
 //
 // T has hash(), operator==, and bytes(), its memory.
 #pragma once
@@ -17,7 +17,7 @@ namespace wfsa {
 
 using std::vector;
 
-// A hash of arrays, eight bytes at a time.
+// Hashes arrays, eight bytes at a time.
 class ContentHash {
   public:
     void add(const void* data, size_t n) {
@@ -47,7 +47,8 @@ template <class T> class ContentTable {
   public:
     std::shared_ptr<const T> intern(T&& value) {
         const uint64_t hash = value.hash();
-        vector<std::shared_ptr<const T>> held;  // let go only after the lock: the last holder's release takes it, too
+        // released only after the lock, because the release of a last reference takes the lock too
+        vector<std::shared_ptr<const T>> held;
         const ForkGate::Change change;
         const std::lock_guard<std::mutex> lock(state_->mutex);
         auto [at, end] = state_->entries.equal_range(hash);
@@ -82,7 +83,7 @@ template <class T> class ContentTable {
         std::unordered_multimap<uint64_t, Entry> entries;
         size_t bytes = 0;
     };
-    struct Leave {  // an object's deleter; keeps the state, because objects may outlive the table
+    struct Leave {  // an object's deleter; it owns the state, because objects may outlive the table
         std::shared_ptr<State> state;
         uint64_t hash;
         size_t bytes;

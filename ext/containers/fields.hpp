@@ -1,4 +1,4 @@
-// What an object no longer needs, moved out of it, so that it is destroyed later, where nobody waits for it.
+// Parts that an object no longer needs, moved out of it to be destroyed later, where nobody waits for it.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -9,7 +9,7 @@ namespace wfsa {
 
 class Retired {
   public:
-    // The container is empty afterwards.
+    // Takes the contents of a container, which is then empty.
     template <class T> void take(T& container) {
         auto to = std::make_shared<T>();
         std::swap(*to, container);
@@ -20,23 +20,24 @@ class Retired {
     std::vector<std::shared_ptr<void>> parts_;
 };
 
-// A table lists its fields once, in a static function `fields(self, visitor)`; whatever is done to all of them is a visitor.
+// Visitors of tables. A table lists its fields once, in a static function `fields(self, visitor)`, and every operation
+// on all fields is a visitor.
 //
-//   visitor.kept(name, x, limits...)    in the artifact; what its values may be is for the reader (artifact/read_fields.hpp)
-//   visitor.made(x, ...)                made again from the others when the table is loaded (`restored` of the table)
-//   visitor.expansion(x, ...)           needed by expansion only: let go once nothing is left to expand
-//   visitor.given(name, x, ...)         as `kept` or `table`, and said by the grammar: fresh tables begin with a copy
-//   visitor.copied(x, ...)              likewise, but not in the artifact
-//   visitor.table(name, x, ...)         a table within this one; what follows is passed to its `fields`
-//   visitor.rows(name, row, make, put)  in the artifact, what is held in another form: make() gives structs with fields,
-//                                       put(row) takes each of them when it is read; `row`: one with nothing in it
-//   visitor.flags(name, x, ...)         bits of one number, of a struct
-//   visitor.then(x, act)                act(x), once what stands before is read
-//   visitor.part(name)                  under which name memory() counts what follows
+//   visitor.kept(name, x, limits...)    saved in the artifact; the reader checks the limits (artifact/read_fields.hpp)
+//   visitor.made(x, ...)                recomputed from other fields on loading (`restored` of the table)
+//   visitor.expansion(x, ...)           needed only for expansion; released when nothing is left to expand
+//   visitor.given(name, x, ...)         like `kept` or `table`, and determined by the grammar: fresh tables copy it
+//   visitor.copied(x, ...)              determined by the grammar, but not saved in the artifact
+//   visitor.table(name, x, ...)         a nested table; further arguments are passed to its `fields`
+//   visitor.rows(name, row, make, put)  saved in another form: make() returns structs with fields, and put(row)
+//                                       receives each of them on loading; `row` is an empty struct
+//   visitor.flags(name, x, ...)         bits of one number, in a struct
+//   visitor.then(x, act)                calls act(x) after the preceding fields are read
+//   visitor.part(name)                  the name under which memory() counts the following fields
 //
-// A visitor ignores what it does not override. Tables are visited const or not; `self` is of either kind.
+// A visitor ignores what it does not override. Tables are visited const or not; `self` has the same constness.
 
-// What values may be when they are read, and where a list has n rows: one behind the other in so many values.
+// Limits on values that are read, and on row pointers into a list of n values.
 struct Within {
     int64_t lo = 0, hi = 0;  // lo <= x < hi
 };
@@ -50,18 +51,19 @@ template <class T> struct HasFields<T, std::void_t<decltype(&T::template fields<
 
 template <class Visitor> class Fields {
   public:
-    static constexpr Within within{};  // for structs in lists, whose reader has one
+    static constexpr Within within{};  // default limits; a reader of structs in lists overrides it
     void part(const char*) {}
     template <class... Flag> void flags(const char*, Flag&...) {}
     template <class T, class... Limits> void kept(const char*, T&, const Limits&...) {}
-    size_t n_rows() const { return 0; }  // likewise
+    size_t n_rows() const { return 0; }  // a reader overrides it
     template <class Row, class Make, class Put> void rows(const char*, const Row&, const Make&, const Put&) {}
     template <class T> void visit_made(T&) {}
     template <class T> void visit_expansion(T&) {}
     template <class... T> void made(T&... x) { (self().visit_made(x), ...); }
     template <class... T> void expansion(T&... x) { (self().visit_expansion(x), ...); }
     template <class T, class Act> void then(T&, const Act&) {}
-    template <class... T> void shared(T&...) {}  // runtime/tables.hpp: what the vocabulary holds, in artifact/
+    // objects that belong to the vocabulary (runtime/tables.hpp); artifact/ overrides it
+    template <class... T> void shared(T&...) {}
     template <class T, class... Limits> void given(const char* name, T& x, const Limits&... limits) {
         if constexpr (HasFields<std::remove_const_t<T>>::value) self().table(name, x, limits...);
         else self().kept(name, x, limits...);
@@ -75,7 +77,7 @@ template <class Visitor> class Fields {
     Visitor& self() { return static_cast<Visitor&>(*this); }
 };
 
-// Takes out what only expansion needs.
+// Takes out the fields that only expansion needs.
 class Closer : public Fields<Closer> {
   public:
     explicit Closer(Retired& out) : out_(out) {}
@@ -85,7 +87,7 @@ class Closer : public Fields<Closer> {
     Retired& out_;
 };
 
-// Copies what the grammar says from one table to another one of its kind.
+// Copies the fields that the grammar determines from one table to another one of the same kind.
 class Copier : public Fields<Copier> {
   public:
     template <class T, class... More> static void copy(const T& from, T& to, const More&... more) {
@@ -97,10 +99,10 @@ class Copier : public Fields<Copier> {
     template <class... T> void copied(T&... x) { (pass(x), ...); }
 
   private:
-    std::vector<const void*> at_;  // in the order in which both tables are visited
+    std::vector<const void*> at_;  // addresses in the order in which both tables are visited
     size_t n_ = 0;
 
-    template <class T> void pass(const T& x) { at_.push_back(&x); }  // of the first, which is const
+    template <class T> void pass(const T& x) { at_.push_back(&x); }  // visits the first table, which is const
     template <class T> std::enable_if_t<!std::is_const<T>::value> pass(T& x) { x = *static_cast<const T*>(at_[n_++]); }
     template <class T, size_t N> std::enable_if_t<!std::is_const<T>::value> pass(T (&x)[N]) {
         std::copy_n(*static_cast<const T (*)[N]>(at_[n_++]), N, x);

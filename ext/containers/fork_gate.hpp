@@ -1,15 +1,16 @@
-// fork() beside threads that extend shared tables: the child finds every table whole and every lock free.
+// Makes fork() safe while other threads extend shared tables: in the child every table is consistent and every lock is
+// free.
 //
-// A child has only the thread that forked, so a lock that another one held stays locked for ever, and what it was
-// changing stays half changed. Who changes what threads share does it behind a Change; fork waits until there is none
-// and lets none begin meanwhile. Locks that are held while something is only read are no reason to wait: they are
-// Renewed, new ones in the child. What one thread alone uses, as a state of a text, is not looked after.
+// A child has only the thread that forked. A lock that another thread held would stay locked for ever, and a table that
+// it was changing would stay half changed. So threads change shared data inside a Change, and fork waits until there is
+// none and prevents new ones from starting. Locks that are held only for reading do not delay fork: they are Renewed,
+// that is, replaced in the child. Data that one thread uses alone, such as a text's state, is not protected.
 //
-// While fork waits others may still begin: the changes it waits for may be waiting for them.
+// While fork waits, other changes may still begin, because the changes that it waits for may depend on them.
 //
-// Behind a Change nothing may wait for the interpreter lock, which who forks holds, nor drop a constraint's tables: the
-// thread that destroys them is waited for, too.
-// Each extension module has its own gate, for its own tables.
+// Inside a Change, code must not wait for the interpreter lock, which the forking thread holds. It must not drop a
+// constraint's tables either, because fork also waits for the thread that destroys them. Each extension module has a
+// gate of its own, for its own tables.
 #pragma once
 #include <condition_variable>
 #include <cstdint>
@@ -43,27 +44,27 @@ class ForkGate {
             the().renewed_.erase(this);
         }
         Renewed(const Renewed&) = delete;
-        virtual void renew() = 0;  // in the child: as if no other thread had ever locked it
+        virtual void renew() = 0;  // called in the child: resets the object as if no other thread had ever locked it
     };
 
-    // What fork() calls (bindings/at_fork.hpp).
+    // Called around fork() (bindings/at_fork.hpp).
     static void before() {
         std::unique_lock<std::mutex> lock(the().gate_);
         the().ended_.wait(lock, [] { return !the().n_changes_; });
-        lock.release();  // closed until after the fork
+        lock.release();  // the gate stays closed until after the fork
     }
     static void after_in_parent() { the().gate_.unlock(); }
     static void after_in_child() {
-        new (&the().gate_) std::mutex;  // others may have been waiting for it
+        new (&the().gate_) std::mutex;  // other threads may have been waiting for it
         new (&the().ended_) std::condition_variable;
         for (Renewed* one : the().renewed_) one->renew();
     }
 
   private:
-    std::mutex gate_;  // of what follows; held across a fork
+    std::mutex gate_;  // guards n_changes_; held across a fork
     std::condition_variable ended_;
     int64_t n_changes_ = 0;
-    std::mutex mutex_;  // of the set
+    std::mutex mutex_;  // guards the set
     std::unordered_set<Renewed*> renewed_;
 
     void begin() {
@@ -75,7 +76,8 @@ class ForkGate {
         if (--n_changes_ == 0) ended_.notify_all();
     }
     static ForkGate& the() {
-        static ForkGate* const one = new ForkGate;  // for ever: tables may go after static destructors have run
+        // never destroyed: tables may be dropped after static destructors have run
+        static ForkGate* const one = new ForkGate;
         return *one;
     }
 };

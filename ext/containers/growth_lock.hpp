@@ -1,17 +1,19 @@
-// Who may read tables that grow, and who may extend them: nobody who reads waits for long.
+// A lock for tables that grow: many threads read, or one extends, and readers never wait for long.
 //
-// Many threads read, or one extends. To extend may take tens of milliseconds, so who does it steps aside where the
-// tables are whole, if others wait:
+// Extending may take tens of milliseconds. So the extending thread yields at points where the tables are consistent, if
+// others wait:
 //
-//   let_read()    inside a long step: readers have their turn; to extend stays with this thread, whose scratch is in use
-//   take_turns()  between two steps: those who wait to extend have theirs, too
+//   let_read()    inside a long step: readers get a turn, and this thread remains the extending one, because its
+//                 scratch is in use
+//   take_turns()  between two steps: threads that wait to extend get a turn too
 //
-// A thread that wants to extend is not kept out by a stream of readers: new ones wait behind it, for one slice of its
-// work. Behind fork() in a child all is free; fork waits for who extends (fork_gate.hpp).
+// A stream of readers does not starve a thread that wants to extend: new readers wait after it, for one slice of its
+// work. In a child after fork() the lock is free; fork waits for the extending thread (fork_gate.hpp).
 //
-// Who extends for nobody's sake yet (kInBackground) gives way to those who need it now: what it is doing ends with
-// Preempted where let_read() finds one of them, and is begun again later. It waits for nobody, and nobody hands over to
+// Background expansion (kInBackground) yields to any thread that needs to extend now. Its current step ends with
+// Preempted where let_read() finds such a thread, and is repeated later. It never waits, and no thread hands over to
 // it.
+//
 // The method is that of phase-fair locks (Brandenburg and Anderson, 2010), with phases that may be cut short.
 #pragma once
 #include <atomic>
@@ -41,7 +43,7 @@ class GrowthLock final : public ForkGate::Renewed {
     };
     class Growing {
       public:
-        // kInBackground: throws Preempted where others extend or want to.
+        // kInBackground: throws Preempted if another thread extends or waits to extend.
         explicit Growing(GrowthLock& of, Purpose purpose = kNeeded) : of_(of), purpose_(purpose) {
             begin();
             mine_ = this;
@@ -61,7 +63,7 @@ class GrowthLock final : public ForkGate::Renewed {
         void begin() {
             if (purpose_ == kInBackground) of_.begin_growing_if_free();
             else of_.begin_growing();
-            change_.emplace();  // in this order: who reads may want the gate
+            change_.emplace();  // after the lock, because readers may need the gate
         }
         void end() {
             change_.reset();
@@ -69,7 +71,7 @@ class GrowthLock final : public ForkGate::Renewed {
         }
     };
 
-    // Nothing happens where this thread extends no tables.
+    // Does nothing if this thread does not extend tables.
     static void let_read() {
         if (!mine_) return;
         if (mine_->purpose_ == kInBackground && mine_->of_.is_wanted()) throw Preempted();
@@ -89,14 +91,14 @@ class GrowthLock final : public ForkGate::Renewed {
 
   private:
     typedef std::chrono::steady_clock Clock;
-    static constexpr std::chrono::microseconds kSlice{50};  // less would be spent on handing over
-    std::shared_mutex tables_;   // shared by who reads; whose it is alone may change them
-    std::shared_mutex readers_;  // readers that come while tables are waited for queue here
-    std::shared_mutex growth_;   // held by the one that extends
-    std::shared_mutex next_;     // held by the one that is to extend after it
-    std::atomic<int> n_readers_{0}, n_growers_{0};  // that wait
+    static constexpr std::chrono::microseconds kSlice{50};  // shorter slices would be dominated by handing over
+    std::shared_mutex tables_;  // shared by readers, exclusive for changes
+    std::shared_mutex readers_;  // readers that arrive while the tables are waited for queue here
+    std::shared_mutex growth_;  // held by the extending thread
+    std::shared_mutex next_;  // held by the thread that extends next
+    std::atomic<int> n_readers_{0}, n_growers_{0};  // numbers of waiting threads
     std::atomic<bool> wanted_{false};
-    Clock::time_point since_;  // has who extends held the tables
+    Clock::time_point since_;  // start of the extending thread's slice
     static inline thread_local Growing* mine_ = nullptr;
 
     struct Counted {
@@ -108,7 +110,7 @@ class GrowthLock final : public ForkGate::Renewed {
     void begin_reading() {
         if (!wanted_.load(std::memory_order_relaxed) && tables_.try_lock_shared()) return;
         const Counted waiting(n_readers_);
-        { const std::shared_lock<std::shared_mutex> behind(readers_); }
+        { const std::shared_lock<std::shared_mutex> queue(readers_); }
         tables_.lock_shared();
     }
     void lock_tables() {

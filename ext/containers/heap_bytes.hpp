@@ -1,4 +1,4 @@
-// What containers take from the heap, the allocator's own part included: for telling, not for deciding.
+// Memory that containers take from the heap, including the allocator's overhead. Used for reports, not for decisions.
 //
 // A block of the usual 64-bit malloc is 8 bytes more than asked for, in multiples of 16, and at least 32.
 #pragma once
@@ -27,7 +27,7 @@ template <class T> size_t heap_bytes(const StableVector<T>&);
 template <class K, class V> size_t heap_bytes(const std::map<K, V>&);
 template <class K, class V, class H> size_t heap_bytes(const std::unordered_map<K, V, H>&);
 template <class K, class H> size_t heap_bytes(const std::unordered_set<K, H>&);
-template <class T> size_t heap_bytes(const std::shared_ptr<T>&) { return 0; }  // counted by whoever shares it
+template <class T> size_t heap_bytes(const std::shared_ptr<T>&) { return 0; }  // counted by its owner
 template <class A, class B, class = std::enable_if_t<!std::is_trivially_destructible<std::pair<A, B>>::value>>
 size_t heap_bytes(const std::pair<A, B>& x) { return heap_bytes(x.first) + heap_bytes(x.second); }
 template <class T> auto heap_bytes(const T& x) -> decltype(x.heap_bytes()) { return x.heap_bytes(); }
@@ -58,7 +58,7 @@ template <class K, class H> size_t heap_bytes(const std::unordered_set<K, H>& m)
     return block_bytes(8 * m.bucket_count()) + m.size() * block_bytes(8 + sizeof(K)) + heap_bytes_within(m);
 }
 
-// The bytes of all fields.
+// Counts the bytes of all fields.
 class FieldBytes : public Fields<FieldBytes> {
   public:
     size_t n = 0;
@@ -73,7 +73,7 @@ std::enable_if_t<HasFields<T>::value && !std::is_trivially_destructible<T>::valu
     return bytes.n;
 }
 
-// The same in a few steps: as if all elements of a list took what the first one takes.
+// Estimates the same in constant time per field, as if all elements of a list took as much as the first.
 class RoughBytes : public Fields<RoughBytes> {
   public:
     size_t n = 0;
@@ -96,7 +96,7 @@ class RoughBytes : public Fields<RoughBytes> {
     }
 };
 
-// Bytes by part (Fields::part), those that only expansion needs apart.
+// Counts bytes by part (Fields::part), with those that only expansion needs as a separate part.
 class Meter : public Fields<Meter> {
   public:
     std::map<std::string, int64_t> bytes;

@@ -1,4 +1,4 @@
-// What its owner makes at the first use and keeps; asked for by any thread.
+// Values that their owner computes on first use and caches; thread-safe.
 #pragma once
 #include <map>
 #include <memory>
@@ -8,10 +8,10 @@
 
 namespace wfsa {
 
-// One object for good.
+// One object, made once.
 template <class T> class MadeOnce {
   public:
-    template <class Make> const T& get(const Make& make) const {  // make(): a std::unique_ptr
+    template <class Make> const T& get(const Make& make) const {  // make() returns a std::unique_ptr
         const ForkGate::Change change;
         std::call_once(once_, [&] { made_ = make(); });
         return *made_;
@@ -32,11 +32,11 @@ template <class T> class Guarded {
         const std::lock_guard<std::mutex> lock(mutex_);
         return value_;
     }
-    void set(T value) const {  // what it was is destroyed after the lock
+    void set(T value) const {  // the old value is destroyed after the lock is released
         const std::lock_guard<std::mutex> lock(mutex_);
         std::swap(value_, value);
     }
-    // Of a pointer.  make() runs without a lock: two threads may both make one, and the last one is kept.
+    // For pointers. make() runs without the lock, so two threads may both call it; the last result is kept.
     template <class Make> T get(const Make& make) const {
         T known = get();
         if (!known) set(known = make());
@@ -48,7 +48,7 @@ template <class T> class Guarded {
     mutable T value_{};
 };
 
-// Shared objects by key; of more than `most` all are forgotten.
+// Shared objects by key. When there are `most` of them, a new key clears the cache.
 template <class Key, class T> class KeptFew {
   public:
     explicit KeptFew(size_t most) : most_(most) {}

@@ -1,4 +1,4 @@
-// Many short lists, written once and kept until all of them go: few allocations, and they do not move.
+// Arenas for many short lists that are written once and freed together: few allocations, and lists do not move.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace wfsa {
 
-template <class T> struct Span {  // of an arena, or of a vector that stays
+template <class T> struct Span {  // a view of an arena, or of a vector that outlives it
     const T* data = nullptr;
     int32_t n = 0;
     Span() = default;
@@ -41,7 +41,7 @@ template <class T> class SpanArena {
     size_t heap_bytes() const { return sizeof(T) * size_ + sizeof(blocks_[0]) * blocks_.capacity(); }
 
   private:
-    static constexpr size_t kFirst = 32, kMost = 1 << 14;  // elements in a block
+    static constexpr size_t kFirst = 32, kMost = 1 << 14;  // elements per block
     std::vector<std::unique_ptr<T[]>> blocks_;
     T* at_ = nullptr;
     size_t left_ = 0, size_ = 0;
@@ -56,15 +56,15 @@ template <class T> class SpanArena {
 };
 typedef SpanArena<int32_t> ListArena;
 
-// Equal lists get equal numbers, from 0 on in the order in which they were first met.
+// Interns lists: equal lists get equal numbers, from 0 on in the order of first use.
 //
-// Lists lie one behind the other in an arena and do not move; the table is one array, at most half full. So a list
-// costs its numbers and a few bytes, and letting a million of them go costs nothing.
+// Lists are concatenated in an arena and do not move. The table is one array, at most half full. So a list costs its
+// numbers and a few bytes, and freeing a million of them costs nothing.
 
 class Interner {
   public:
     int32_t intern(List key) { return insert(key).first; }
-    // The number of a list, and whether it is new.
+    // Returns the number of a list, and whether it is new.
     std::pair<int32_t, bool> insert(List key) {
         if (2 * (lists_.size() + 1) > slots_.size()) grow();
         const uint32_t hash = hash_of(key);
@@ -74,12 +74,12 @@ class Interner {
         lists_.push_back(arena_.keep(key));
         return {slot.id, true};
     }
-    int32_t find(List key) const {  // -1: not met
+    int32_t find(List key) const {  // -1: not interned
         return slots_.empty() ? -1 : slots_[at(key, hash_of(key))].id;
     }
     List operator[](int32_t id) const { return lists_[id]; }
     int32_t size() const { return int32_t(lists_.size()); }
-    // Without what expansion needs numbers are forgotten, and lists that were read stay where they are.
+    // After expansion ends, the numbers are released, while views of lists stay valid.
     template <class Self, class V> static void fields(Self& i, V& v) {
         v.made(i.arena_);
         v.expansion(i.lists_, i.slots_);
@@ -92,10 +92,10 @@ class Interner {
     };
     ListArena arena_;
     vector<List> lists_;
-    vector<Slot> slots_;  // as many as a power of two
+    vector<Slot> slots_;  // the size is a power of two
 
     static uint32_t hash_of(List key) { return uint32_t(VectorHash()(key)); }
-    size_t at(List key, uint32_t hash) const {  // where it is, or where it goes
+    size_t at(List key, uint32_t hash) const {  // the slot of the list, or the free slot for it
         size_t k = hash & (slots_.size() - 1);
         while (slots_[k].id >= 0 && !(slots_[k].hash == hash && lists_[slots_[k].id] == key))
             k = (k + 1) & (slots_.size() - 1);

@@ -17,21 +17,21 @@ template <class Words> bool has_bit(const Words& words, int64_t k) { return word
 template <class Words> void set_bit(Words& words, int64_t k) { words[k >> 5] |= 1u << (k & 31); }
 template <class Words> void clear_bit(Words& words, int64_t k) { words[k >> 5] &= ~(1u << (k & 31)); }
 
-// Two numbers as one key of a table: a in the upper half, b in the lower one. Keys of numbers from 0 on ascend as
-// pairs do.
+// Two numbers as one key of a table: a in the upper half, b in the lower one. Keys of non-negative numbers are ordered
+// like pairs.
 
 inline uint64_t pair_key(int32_t a, int32_t b) { return uint64_t(uint32_t(a)) << 32 | uint32_t(b); }
 inline int32_t pair_first(uint64_t key) { return int32_t(key >> 32); }
 inline int32_t pair_second(uint64_t key) { return int32_t(uint32_t(key)); }
 
-struct PairHash {  // the low bits count
+struct PairHash {  // mixes into the low bits, which choose the slot
     size_t operator()(uint64_t key) const noexcept {
         const uint64_t h = key * 0x9E3779B97F4A7C15ull;
         return size_t(h ^ h >> 32);
     }
 };
 
-// A hash of vectors of numbers, for tables that intern them.
+// Hashes vectors of numbers, for tables that intern them.
 
 using std::vector;
 

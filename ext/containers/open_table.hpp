@@ -2,10 +2,11 @@
 //
 //   slot i   epoch, key, value; free unless its epoch is the table's
 //
-// Linear probing, at most half full. clear() is a new epoch and touches no slot, so that a table that a thread keeps
-// can be emptied for every mask. std::unordered_map costs an allocation an entry, and a cache miss more a look-up.
+// It uses linear probing and is at most half full. clear() starts a new epoch and touches no slot, so a table that a
+// thread reuses can be emptied for every mask. std::unordered_map costs an allocation per entry, and one more cache
+// miss per look-up.
 //
-// `Hash` has to mix: its low bits choose the slot.
+// `Hash` must mix well: its low bits choose the slot.
 #pragma once
 #include <cstdint>
 #include <utility>
@@ -30,7 +31,7 @@ template <class Key, class Value, class Hash> class OpenTable {
         const Slot& slot = slots_[at(key)];
         return slot.epoch == epoch_ ? &slot : nullptr;
     }
-    // The value of a key, which is Value() if the key is new, and whether it is.  Good until the next insert.
+    // Returns the value of a key, and whether the key is new; a new value is Value(). Valid until the next insert.
     std::pair<Value&, bool> insert(const Key& key) {
         if (n_ * 2 >= slots_.size()) grow();
         Slot& slot = slots_[at(key)];
@@ -44,7 +45,7 @@ template <class Key, class Value, class Hash> class OpenTable {
     }
 
   private:
-    struct Slot : Value {  // a base, because an empty one takes no room
+    struct Slot : Value {  // a base class, because an empty one takes no space
         uint32_t epoch = 0;
         Key key{};
         Slot() = default;
@@ -54,7 +55,7 @@ template <class Key, class Value, class Hash> class OpenTable {
     uint32_t epoch_ = 1;
     size_t n_ = 0;
 
-    size_t at(const Key& key) const {  // where it is, or where it goes
+    size_t at(const Key& key) const {  // the slot of the key, or the free slot for it
         size_t k = Hash()(key) & (slots_.size() - 1);
         while (slots_[k].epoch == epoch_ && !(slots_[k].key == key)) k = (k + 1) & (slots_.size() - 1);
         return k;
@@ -68,6 +69,6 @@ template <class Key, class Value, class Hash> class OpenTable {
 
 struct NoValue {};
 template <class Key, class Hash> using OpenSet = OpenTable<Key, NoValue, Hash>;
-struct AsIs { size_t operator()(uint64_t hash) const { return hash; } };  // of keys that are hashes
+struct AsIs { size_t operator()(uint64_t hash) const { return hash; } };  // for keys that are hashes
 
 }  // namespace wfsa

@@ -1,18 +1,18 @@
-// Large objects are destroyed on a thread of their own, so that who drops one does not wait.
+// Destroys large objects on a separate thread, so that the thread that drops one does not wait.
 //
-// A compiled constraint is many thousand blocks of memory, and giving them back takes up to tens of milliseconds: long
-// enough to stall a batch if it happened where the last reference goes.
+// A compiled constraint has many thousands of blocks of memory, and freeing them takes up to tens of milliseconds. That
+// would stall a batch if it happened where the last reference is dropped.
 //
-//   bounded     at most kMostWaiting bytes wait; what would pass that is destroyed by who drops it, and so is what is
-//               small: waking a thread costs as much as destroying it
-//   the thread  begins with the first object and ends when there has been none for a while, so an idle process has none
-//   fork        waits until no object is half destroyed (before_fork, after_fork; bindings/at_fork.hpp); the child has no
-//               thread, keeps what waits and goes on
-//   the end     stop() waits for the object at hand; what waits then is left to the system, what comes later is
+//   bounded     at most kMostWaiting bytes wait; an object beyond that is destroyed by the thread that drops it, and so
+//               is a small one, because waking a thread costs as much as destroying it
+//   the thread  starts with the first object and ends after a while without any, so an idle process has none
+//   fork        waits until no object is half destroyed (before_fork, after_fork; bindings/at_fork.hpp); the child has
+//               no thread at first, keeps the waiting objects and starts one when the next object comes
+//   the end     stop() waits for the current object; waiting objects are left to the system, and later ones are
 //               destroyed in place
 //
-// There is one reaper in each extension module that has one, and it is never destroyed, because objects may be dropped
-// after static destructors have run.
+// Each extension module that uses a reaper has its own. It is never destroyed, because objects may be dropped after
+// static destructors have run.
 #pragma once
 #include <chrono>
 #include <condition_variable>
@@ -27,7 +27,7 @@ namespace wfsa {
 
 class Reaper {
   public:
-    // `destroy` frees about so many bytes.
+    // `destroy` frees about `bytes` bytes.
     static void give(size_t bytes, std::function<void()> destroy) {
         if (bytes < kSmall || !the().take(bytes, destroy)) destroy();
     }
@@ -39,7 +39,7 @@ class Reaper {
     static void after_fork(bool in_child) {
         if (in_child) {
             the().running_ = false;
-            new (&the().changed_) std::condition_variable;  // its waiter is not there any more
+            new (&the().changed_) std::condition_variable;  // its waiter does not exist in the child
         }
         the().mutex_.unlock();
         the().destroying_.unlock();
@@ -52,7 +52,7 @@ class Reaper {
         size_t bytes;
         std::function<void()> destroy;
     };
-    std::mutex mutex_;          // of all below
+    std::mutex mutex_;  // guards all members below
     std::mutex destroying_;     // held while an object is destroyed
     std::condition_variable changed_;
     std::deque<Job> jobs_;
@@ -63,7 +63,7 @@ class Reaper {
         static Reaper* const one = new Reaper;
         return *one;
     }
-    // False: not taken.
+    // Returns false if the job was not accepted.
     bool take(size_t bytes, std::function<void()>& destroy) {
         const std::lock_guard<std::mutex> lock(mutex_);
         if (stopped_ || bytes_ + bytes > kMostWaiting) return false;
@@ -71,7 +71,7 @@ class Reaper {
             try {
                 std::thread([this] { run(); }).detach();
             } catch (const std::system_error&) {
-                return false;  // no more threads
+                return false;  // the system has no more threads
             }
             running_ = true;
         }

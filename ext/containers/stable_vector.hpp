@@ -1,7 +1,7 @@
 // A vector whose elements do not move when it grows: blocks of a few elements, found by a shift.
 //
-// What std::deque does, but its iterators divide by the number of elements in a block, and its blocks are 512 bytes
-// whatever an element takes.
+// std::deque has the same property, but its iterators divide by the number of elements per block, and its blocks have
+// 512 bytes whatever the size of an element.
 #pragma once
 #include <cstdint>
 #include <memory>

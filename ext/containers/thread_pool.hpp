@@ -1,16 +1,16 @@
-// Threads that stand by for work that is over in a fraction of a millisecond.
+// A pool of threads that wait for work which takes a fraction of a millisecond.
 //
-// Starting a thread costs as much as ten masks, and a new one has nothing at hand of what threads keep (buffers,
-// finished masks). So helpers stay for a while:
+// Starting a thread costs as much as ten masks, and a new thread has no warm buffers or finished masks. So helpers stay
+// for a while:
 //
-//   run        the caller works too, and waits only for helpers that have begun: those that wake up late find nothing
-//   size       as many threads as a caller has asked for, at most one less than there are processors: a helper that has
-//              to wait for one would be waited for
-//   idle       a helper that nobody has asked for ten seconds ends, and what it kept goes
+//   run        the caller works too, and waits only for helpers that have begun: those that wake up late find no work
+//   size       as many threads as a caller has requested, and at most one fewer than there are processors: callers
+//              would wait for a helper without a processor
+//   idle       a helper ends after ten seconds without work, and its buffers are freed
 //   fork       the child leaves the pool of its parent as it is, and begins with an empty one (bindings/at_fork.hpp)
-//   the end    helpers touch nothing but what run() gives them, so they may stand by until the process is gone
+//   the end    helpers touch nothing but what run() passes to them, so they may wait until the process ends
 //
-// There is one pool in each extension module that has one, and it is never destroyed.
+// Each extension module that uses a pool has its own, and it is never destroyed.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -28,27 +28,28 @@ class ThreadPool {
   public:
     typedef std::function<void(size_t thread)> Work;
 
-    // work(0) here, and at the same time work(k) on up to `helpers` other threads, always the same k > 0 on one thread.
-    // It deals out what there is to do to whoever calls it, and throws nothing.  Returns when all calls have.
+    // Calls work(0) here, and at the same time work(k) on up to `helpers` other threads, with the same k > 0 on each
+    // thread every time. `work` distributes the tasks to its callers, and throws nothing. Returns when all calls have
+    // returned.
     static void run(size_t helpers, const Work& work) {
         if (processors_) helpers = std::min(helpers, processors_ - 1);
         if (helpers) the_->share(helpers, work);
         else work(0);
     }
-    static void after_fork_in_child() { the_ = new ThreadPool; }  // a lock of the old one may be held for ever
+    static void after_fork_in_child() { the_ = new ThreadPool; }  // a lock of the old pool may stay locked for ever
 
   private:
     static constexpr std::chrono::seconds kIdle{10};
     struct Job {
         const Work& work;
-        size_t wanted;  // helpers
+        size_t wanted;  // number of helpers still wanted
         size_t at_work = 0;
     };
     static inline const size_t processors_ = std::thread::hardware_concurrency();  // 0: unknown
     static ThreadPool* the_;
-    std::mutex mutex_;  // of all below
-    std::condition_variable asked_, done_;
-    std::deque<Job*> jobs_;  // that want helpers
+    std::mutex mutex_;  // guards all members below
+    std::condition_variable requested_, done_;
+    std::deque<Job*> jobs_;  // jobs that want helpers
     size_t threads_ = 0;
 
     void share(size_t helpers, const Work& work) {
@@ -58,10 +59,10 @@ class ThreadPool {
             jobs_.push_back(&job);
             try {
                 for (; threads_ < helpers; ++threads_) std::thread([this, k = threads_ + 1] { help(k); }).detach();
-            } catch (const std::system_error&) {  // no more threads to be had: fewer do the same
+            } catch (const std::system_error&) {  // the system has no more threads: fewer helpers do the work
             }
         }
-        for (size_t k = 0; k < helpers; ++k) asked_.notify_one();
+        for (size_t k = 0; k < helpers; ++k) requested_.notify_one();
         work(0);
         std::unique_lock<std::mutex> lock(mutex_);
         if (job.wanted) jobs_.erase(std::find(jobs_.begin(), jobs_.end(), &job));
@@ -69,7 +70,7 @@ class ThreadPool {
     }
     void help(size_t thread) {
         std::unique_lock<std::mutex> lock(mutex_);
-        while (asked_.wait_for(lock, kIdle, [&] { return !jobs_.empty(); })) {
+        while (requested_.wait_for(lock, kIdle, [&] { return !jobs_.empty(); })) {
             Job& job = *jobs_.front();
             if (--job.wanted == 0) jobs_.pop_front();
             ++job.at_work;

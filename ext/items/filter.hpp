@@ -1,7 +1,7 @@
-// Live items: one bit a leaf and the count before each word, so that "any live leaf in low .. high" is two reads.
+// Live items: one bit per leaf, and a count before each word, so that "any live leaf in low .. high" takes two reads.
 //
-// The arrays are those of wfsa/items/filter.py: words[U / 32 + 1], before[the same]. A request may exclude a few more
-// leaves, as a short list: what a user has seen would cost bits of the whole index otherwise.
+// The arrays are those of wfsa/items/filter.py: words[U / 32 + 1] and before[U / 32 + 1]. A request may exclude a few
+// more leaves as a short list, because bits of the whole index per user would cost too much.
 
 #pragma once
 
@@ -32,9 +32,9 @@ struct Offsets {
 };
 
 struct FilterView {
-    const uint32_t* words = nullptr;  // null: every leaf is live but the dead ones
+    const uint32_t* words = nullptr;  // null: all leaves are live except `dead`
     Offsets before;
-    const int64_t* dead = nullptr;  // leaves that are live in `words` and excluded; rising
+    const int64_t* dead = nullptr;  // leaves that are live in `words` and excluded, ascending
     int64_t n_dead = 0;
 
     bool live(int64_t u) const {
@@ -55,7 +55,7 @@ struct FilterView {
         }
         return rank(high) > rank(low);
     }
-    // The same for leaves low .. high only, with the dead ones among them.
+    // Returns the filter restricted to leaves low .. high, with the dead leaves among them.
     FilterView within(int64_t low, int64_t high) const {
         FilterView part = *this;
         part.dead = std::lower_bound(dead, dead + n_dead, low);
@@ -66,7 +66,7 @@ struct FilterView {
 
 inline uint32_t bit_of(const uint32_t* bits, int64_t i) { return bits[i >> 5] >> (i & 31) & 1; }
 
-// Bit p of the result is bit order[p] of `rows`. Words begin .. end.
+// Writes the words begin .. end of the result, whose bit p is bit order[p] of `rows`.
 template <class Offset>
 void gather_rows(const uint32_t* rows, const Offset* order, int64_t n_items, int64_t begin, int64_t end,
                  uint32_t* words) {
@@ -82,9 +82,10 @@ void gather_rows(const uint32_t* rows, const Offset* order, int64_t n_items, int
     }
 }
 
-// words[n_items / 32 + 1] by position from bits by input row: the item at position p is row order[p].
+// Writes words[n_items / 32 + 1] by position from bits by input row: the item at position p is row order[p].
 //
-// Bits and not bytes, since order reads them all over the place: 20 million are 2.5 MB, where bytes miss every cache.
+// The rows are bits and not bytes, because they are read in random order: 20 million bits are 2.5 MB, whereas bytes
+// would miss every cache.
 inline void gather_live(const uint32_t* rows, Offsets order, int64_t n_items, int threads, uint32_t* words) {
     const int64_t n_words = n_items / 32 + 1;
     const int parts = (int)std::max<int64_t>(1, std::min<int64_t>(threads, n_words / 4096));
@@ -97,7 +98,7 @@ inline void gather_live(const uint32_t* rows, Offsets order, int64_t n_items, in
     for (int part = 1; part < parts; ++part) {
         try {
             pool.emplace_back(fill, part);
-        } catch (const std::system_error&) {  // no more threads to be had
+        } catch (const std::system_error&) {  // the system has no more threads
             fill(part);
         }
     }
@@ -105,7 +106,7 @@ inline void gather_live(const uint32_t* rows, Offsets order, int64_t n_items, in
     for (auto& t : pool) t.join();
 }
 
-// Whether a bit of `items` is set from word w on, up to the next bit of `firsts`.
+// Whether a bit of `items` is set from word w on, before the next bit of `firsts`.
 inline bool any_before_next(const uint32_t* items, const uint32_t* firsts, int64_t w, int64_t n_words) {
     for (; w < n_words; ++w) {
         const uint32_t first = firsts[w];
@@ -116,17 +117,17 @@ inline bool any_before_next(const uint32_t* items, const uint32_t* firsts, int64
     return false;
 }
 
-// leaves[n_leaves / 32 + 1] from bits by position: leaf u is live when one of its items is. Bit p of `firsts` says that
-// the item at position p is the first of its leaf; both have n_words words, and clear bits past the last item.
+// Writes leaves[n_leaves / 32 + 1] from bits by position: a leaf is live if one of its items is. Bit p of `firsts` says
+// that the item at position p is the first of its leaf. Both have n_words words, and clear bits after the last item.
 //
-// A word at a time: bits move down to the first item of their leaf, and the bits of the others are cut out. Most
-// leaves have one item, so little moves; a look at each leaf's items by indptr takes several times as long.
+// The loop handles a word at a time: bits move down to the first item of their leaf, and the bits of the others are cut
+// out. Most leaves have one item, so few bits move. Visiting each leaf's items by indptr takes several times as long.
 inline void unite_leaves(const uint32_t* items, const uint32_t* firsts, int64_t n_words, uint32_t* leaves) {
     uint64_t pending = 0;  // leaves that do not fill a word yet
     int n_pending = 0;
     for (int64_t w = 0; w < n_words; ++w) {
         const uint32_t first = firsts[w];
-        if (!first) continue;  // all belong to a leaf of an earlier word, which has looked here
+        if (!first) continue;  // all bits belong to a leaf of an earlier word, which has been handled there
         uint32_t live = items[w];
         if (w + 1 < n_words && !(firsts[w + 1] & 1) && any_before_next(items, firsts, w + 1, n_words)) live |= 1u << 31;
         for (uint32_t moving = live & ~first; moving; moving &= ~first) {
@@ -171,12 +172,13 @@ inline bool more_bits(const uint32_t* bits, int64_t begin, int64_t end, int64_t 
     return n > most;
 }
 
-// Appends the leaves of which every live item is excluded, rising. `excluded` are n positions of items, rising and
-// distinct; `items` has a bit a position (null: all items are live); indptr is null where each leaf has one item.
+// Appends the leaves whose live items are all excluded, ascending. `excluded` has n positions of items, ascending and
+// distinct. `items` has a bit per position (null: all items are live). indptr is null if each leaf has one item.
 inline void find_dead(const int64_t* excluded, int64_t n, const uint32_t* items, Offsets indptr, int64_t n_leaves,
                       std::vector<int64_t>& dead) {
-    // A leaf has an item or more, so the leaf of position p is p at most, and at least p less the items that share.
-    const int64_t most_behind = indptr.data ? indptr[n_leaves] - n_leaves : 0;
+    // Every leaf has an item, so the leaf of position p is at most p, and at least p minus the number of further items
+    // of leaves.
+    const int64_t n_further_items = indptr.data ? indptr[n_leaves] - n_leaves : 0;
     int64_t leaf = 0;
     for (int64_t i = 0; i < n;) {
         if (!indptr.data) {
@@ -184,8 +186,8 @@ inline void find_dead(const int64_t* excluded, int64_t n, const uint32_t* items,
             ++i;
             continue;
         }
-        leaf = std::max(leaf, excluded[i] - most_behind);
-        int64_t past = std::min(n_leaves, excluded[i] + 1);  // leaf .. past has the leaf of the position
+        leaf = std::max(leaf, excluded[i] - n_further_items);
+        int64_t past = std::min(n_leaves, excluded[i] + 1);  // the leaf of the position is in leaf .. past
         while (past - leaf > 1) {
             const int64_t middle = leaf + (past - leaf) / 2;
             (indptr[middle] <= excluded[i] ? leaf : past) = middle;
@@ -197,7 +199,7 @@ inline void find_dead(const int64_t* excluded, int64_t n, const uint32_t* items,
     }
 }
 
-// Live leaves before each word.
+// Writes the number of live leaves before each word.
 template <class Offset>
 void count_before(const uint32_t* words, int64_t n_words, Offset* before) {
     int64_t sum = 0;

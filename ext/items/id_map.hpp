@@ -1,12 +1,14 @@
-// Positions of an index's items by id, kept beside the index, so that a few ids are found without reading all of them.
+// Positions of an index's items by id, stored next to the index, so that a few ids are found without reading all of
+// them.
 //
 // The item at position p (its place in the index's leaf order) has the id key `order[p]`; without `order`, key p.
-// Positions lie in buckets by the hash of their id: those of bucket b are places[begins[b] .. begins[b + 1]), rising.
-// A bucket has two positions on average, so the map takes 4 bytes an item for the places and 2 for the begins. Several
-// items may have one id: they share a bucket, and `find` returns all of them.
+// Positions are grouped in buckets by the hash of their id: those of bucket b are places[begins[b] .. begins[b + 1]),
+// ascending. A bucket has two positions on average, so the map takes 4 bytes per item for the places and 2 for the
+// begins. Several items may have the same id: they share a bucket, and `find` returns all of them.
 //
-// Building sorts by counting: bucket of each key, counts, places. Tried: the open addressing of IdTable, 16 to 32 bytes
-// an item; slots of 4 bytes without tags, whose clusters an id that no item has must read to their end.
+// Building sorts by counting: the bucket of each key, counts, places. Two alternatives were tried: the open addressing
+// of IdTable takes 16 to 32 bytes per item; slots of 4 bytes without tags form clusters that a search for a missing id
+// must read to their end.
 
 #pragma once
 
@@ -20,7 +22,7 @@
 namespace wfsa {
 namespace items {
 
-// n < 2^32 keys. Keys and order must outlive the map.
+// Up to 2^32 - 1 keys. Keys and order must outlive the map.
 template <class Keys>
 class IdMap {
 public:
@@ -31,7 +33,7 @@ public:
         for (int64_t i = 0; i < n; ++i) ++begins_[bucket_of[(size_t)i] = bucket(keys_.hash(i))];
         uint32_t sum = 0;
         for (uint32_t& begin : begins_) begin = sum += begin;  // the end of each bucket; the last one has no positions
-        // Backwards, so that positions rise within a bucket and each end becomes the bucket's begin.
+        // Backwards, so that positions ascend within a bucket and each end becomes the bucket's begin.
         uint32_t chosen[kBatch];
         for (int64_t end = n; end > 0; end -= kBatch) {
             const int64_t first = std::max<int64_t>(end - kBatch, 0);
@@ -46,7 +48,7 @@ public:
 
     int64_t bytes() const { return 4 * (int64_t)(begins_.size() + places_.size()); }
 
-    // Appends the positions of each of n others to `positions`, rising, and writes how many there are to `counts`.
+    // Appends the positions of each of n other keys to `positions`, ascending, and writes their numbers to `counts`.
     void find(const Keys& others, int64_t n, std::vector<int64_t>& positions, int64_t* counts) const {
         uint32_t chosen[kBatch];
         for (int64_t begin = 0; begin < n; begin += kBatch) {
@@ -72,7 +74,7 @@ public:
         }
     }
 
-    // Whether no two items have one id.
+    // Whether no two items have the same id.
     bool distinct() const {
         for (uint64_t b = 0; b < n_buckets_; ++b)
             for (uint32_t one = begins_[b]; one < begins_[b + 1]; ++one)

@@ -1,15 +1,16 @@
-// Ids of items, found by hash: "which of these ids is each of those" in one pass, without sorting either.
+// Look-up of item ids by hash: finds for each id of one array its position in another, in one pass, without sorting
+// either.
 //
-// A table over n keys holds, for each distinct key, the first position that has it. `find` answers for any number of
-// other keys at once: batches of 16 are hashed first and their slots fetched ahead, since with millions of keys every
-// slot is a miss of the cache, and a miss alone costs more than all else. So the table is made over the smaller side
-// (the ids that a caller names, say), and the index's ids are run through it: 20 million in some 0.1 s, and nothing is
-// kept.
+// A table over n keys has, for each distinct key, its first position. `find` looks up any number of other keys at once.
+// Batches of 16 keys are hashed first and their slots are prefetched, because with millions of keys every slot misses
+// the cache, and a miss costs more than everything else. So the table is made over the smaller side (for example, the
+// ids that a caller names), and the index's ids are looked up in it: 20 million in about 0.1 s. The table is not kept.
 //
-// Keys are int64, or runs of bytes: `offsets[n + 1]` into `data`, or all of one width. Open addressing, linear probing,
-// at most half full; a slot is 32 bits of the hash above the position, so that a key is compared only where those
-// agree. Tried: sorting (argsort of the index's ids took 2 s of the 4.8 s that 1.5 million ids out of 20 million took);
-// a filter of bits in front (the slot's own 32 bits decide as well, and it is fetched ahead).
+// Keys are int64, or runs of bytes: `offsets[n + 1]` into `data`, or all of one width. The table uses open addressing
+// with linear probing, at most half full. A slot has 32 bits of the hash above the position, so keys are compared only
+// if these agree. Two alternatives were tried: sorting (argsort of the index's ids took 2 s of the 4.8 s for 1.5
+// million ids out of 20 million), and a bit filter in front (the slot's own 32 bits are as selective, and it is
+// prefetched).
 
 #pragma once
 
@@ -26,7 +27,7 @@
 namespace wfsa {
 namespace items {
 
-// Mixes all bits of 64 (Stafford's 13th variant of MurmurHash3's finalizer).
+// Mixes all 64 bits (Stafford's 13th variant of MurmurHash3's finalizer).
 inline uint64_t mix(uint64_t x) {
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
@@ -53,7 +54,7 @@ struct IntegerKeys {
 
 struct ByteKeys {
     const uint8_t* data = nullptr;
-    Offsets offsets;    // null where all have one width
+    Offsets offsets;  // null if all keys have one width
     int64_t width = 0;
     int64_t begin(int64_t i) const { return offsets.data ? offsets[i] : i * width; }
     int64_t size(int64_t i) const { return offsets.data ? offsets[i + 1] - offsets[i] : width; }
@@ -84,19 +85,20 @@ public:
 
     int64_t distinct() const { return distinct_; }
 
-    // out[j]: the first position among the keys that equals other j, -1 where there is none. Shared out among threads.
+    // Writes to out[j] the first position among the keys that equals other key j, or -1. The work is divided among
+    // threads.
     void find(const Keys& others, int64_t n, int threads, int64_t* out) const {
         const int parts = (int)std::max<int64_t>(1, std::min<int64_t>(threads, n / 65536));
-        auto look = [&, n, parts, out](int part) { find_part(others, n * part / parts, n * (part + 1) / parts, out); };
+        auto find_share = [&, n, parts, out](int part) { find_part(others, n * part / parts, n * (part + 1) / parts, out); };
         std::vector<std::thread> pool;
         for (int part = 1; part < parts; ++part) {
             try {
-                pool.emplace_back(look, part);
-            } catch (const std::system_error&) {  // no more threads to be had
-                look(part);
+                pool.emplace_back(find_share, part);
+            } catch (const std::system_error&) {  // the system has no more threads
+                find_share(part);
             }
         }
-        look(0);
+        find_share(0);
         for (auto& t : pool) t.join();
     }
 
@@ -118,7 +120,7 @@ private:
                 ++distinct_;
                 return;
             }
-            if (is(slots_[at], keys_, i, hash)) return;
+            if (matches(slots_[at], keys_, i, hash)) return;
         }
     }
 
@@ -133,11 +135,11 @@ private:
 
     int64_t position(const Keys& others, int64_t j, uint64_t hash) const {
         for (uint64_t at = hash & mask_; slots_[at] != kEmpty; at = (at + 1) & mask_)
-            if (is(slots_[at], others, j, hash)) return (int64_t)(slots_[at] & ~kTag);
+            if (matches(slots_[at], others, j, hash)) return (int64_t)(slots_[at] & ~kTag);
         return -1;
     }
 
-    bool is(uint64_t slot, const Keys& others, int64_t j, uint64_t hash) const {
+    bool matches(uint64_t slot, const Keys& others, int64_t j, uint64_t hash) const {
         return ((slot ^ hash) & kTag) == 0 && keys_.equal((int64_t)(slot & ~kTag), others, j);
     }
 
@@ -149,28 +151,29 @@ private:
     int64_t distinct_ = 0;
 };
 
-// chosen[i] = 1 where ids[i] is among `wanted`, which all lie in low .. low + range: a bit a number instead of a table,
-// for ids that lie close together. Returns the first of wanted that no id is, or -1.
+// Sets chosen[i] = 1 if ids[i] is among `wanted`, which are all in low .. low + range. Uses a bit per number instead of
+// a table, for dense ids. Returns the index of the first of `wanted` that equals no id, or -1.
 inline int64_t mark_among(const int64_t* ids, int64_t n_ids, const int64_t* wanted, int64_t n, int64_t low,
                           int64_t range, uint8_t* chosen) {
-    std::vector<uint64_t> asked((size_t)range / 64 + 1, 0), seen((size_t)range / 64 + 1, 0);
+    std::vector<uint64_t> is_wanted((size_t)range / 64 + 1, 0), is_found((size_t)range / 64 + 1, 0);
     for (int64_t j = 0; j < n; ++j) {
         const uint64_t at = (uint64_t)wanted[j] - (uint64_t)low;
-        if (at < (uint64_t)range) asked[at >> 6] |= 1ull << (at & 63);  // else another thread has written `wanted`
+        // otherwise another thread has written to `wanted`
+        if (at < (uint64_t)range) is_wanted[at >> 6] |= 1ull << (at & 63);
     }
     for (int64_t i = 0; i < n_ids; ++i) {
         const uint64_t at = (uint64_t)ids[i] - (uint64_t)low;
-        chosen[i] = at < (uint64_t)range && (asked[at >> 6] >> (at & 63) & 1);
-        if (chosen[i]) seen[at >> 6] |= 1ull << (at & 63);
+        chosen[i] = at < (uint64_t)range && (is_wanted[at >> 6] >> (at & 63) & 1);
+        if (chosen[i]) is_found[at >> 6] |= 1ull << (at & 63);
     }
     for (int64_t j = 0; j < n; ++j) {
         const uint64_t at = (uint64_t)wanted[j] - (uint64_t)low;
-        if (at >= (uint64_t)range || !(seen[at >> 6] >> (at & 63) & 1)) return j;
+        if (at >= (uint64_t)range || !(is_found[at >> 6] >> (at & 63) & 1)) return j;
     }
     return -1;
 }
 
-// A hash of bytes for telling contents apart, four lanes of 8 bytes a turn: as fast as memory is read.
+// Hashes bytes to distinguish contents, with four lanes of 8 bytes per iteration: as fast as memory is read.
 inline uint64_t hash_content(const uint8_t* at, int64_t n, uint64_t seed) {
     uint64_t lanes[4], words[4];
     for (uint64_t j = 0; j < 4; ++j) lanes[j] = mix(seed + j);

@@ -1,7 +1,7 @@
-// From sorted leaves to the arrays of a layout; the NumPy twins are wfsa/items/head.py, interval.py and csr.py.
+// Builds the arrays of a layout from sorted leaves; the NumPy twins are wfsa/items/head.py, interval.py and csr.py.
 //
-// A node of level l >= 1 begins at the leaves u with lengths[u] >= l > lcp[u]. Everything here is one pass a level over
-// lcp, restricted to the leaves that matter; `lengths` is null where all leaves have all levels.
+// A node of level l >= 1 begins at the leaves u with lengths[u] >= l > lcp[u]. Everything here is one pass per level
+// over lcp, restricted to the relevant leaves. `lengths` is null if all leaves have all levels.
 
 #pragma once
 
@@ -22,7 +22,7 @@ struct LeafView {
     bool begins(int level, int64_t u) const { return lcp[u] < level && (!lengths || lengths[u] >= level); }
 };
 
-// How many nodes each level 0 .. L has; whether a leaf is a proper prefix of another.
+// Writes the number of nodes of each level 0 .. L. Returns whether a leaf is a proper prefix of another.
 inline bool count_nodes(const LeafView& leaves, int64_t* nodes) {
     std::vector<int64_t> rises((size_t)leaves.n_levels + 2, 0);
     bool prefixes = false;
@@ -38,7 +38,7 @@ inline bool count_nodes(const LeafView& leaves, int64_t* nodes) {
     return prefixes;
 }
 
-// starts[p] for p = 0 .. cells of the head's last level; columns are the head's.
+// Writes starts[p] for p = 0 .. cells of the head's last level; columns are the head's.
 template <class Code, class Offset>
 void head_starts(const Code* const* columns, const int64_t* sizes, int depth, int64_t n, int64_t cells,
                  Offset* starts) {
@@ -51,13 +51,13 @@ void head_starts(const Code* const* columns, const int64_t* sizes, int depth, in
     while (done <= cells) starts[done++] = (Offset)n;
 }
 
-// Child lists of the layout interval, level by level.
+// The child lists of the layout interval, level by level.
 template <class Offset>
 struct ChildLists {
-    std::vector<Offset> starts;        // the lists, without the head
-    std::vector<int64_t> first_child;  // from 0; one more at the end
-    std::vector<int64_t> level_begin;  // slots before each level's lists, from 0; one more at the end
-    std::vector<uint32_t> words;       // a bit a slot, the head included
+    std::vector<Offset> starts;  // the lists, without the head
+    std::vector<int64_t> first_child;  // from 0; with an end entry
+    std::vector<int64_t> level_begin;  // slots before each level's lists, from 0; with an end entry
+    std::vector<uint32_t> words;  // a bit per slot, including those of the head
 
     void build(const LeafView& leaves, int depth, int64_t small, const Offset* head, int64_t head_begin,
                int64_t head_slots) {
@@ -102,7 +102,7 @@ struct SparseRows {
     std::vector<Code> codes;
     std::vector<int64_t> state_offset;
 
-    // head: starts of the head's last level, `cells` + 1 of them; head_state gets the states' numbers.
+    // `head`: the cells + 1 starts of the head's last level. `head_state` receives the numbers of the states.
     void build(const LeafView& leaves, int depth, const Code* const* columns, const Offset* head, int64_t cells,
                Offset* head_state, const int64_t* nodes) {
         int64_t total = 0;

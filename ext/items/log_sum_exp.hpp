@@ -1,11 +1,11 @@
 // log(sum(exp(x))) of a row of float32, in one pass over memory.
 //
-// Blocks of 2,048 values (8 KiB, they stay in the first-level cache): maximum, then the sum of exp(x - maximum) in
-// double, rescaled when a later block has a larger maximum. exp is 2^n * p(r) with r = x - n ln 2 and p its Taylor
-// polynomial of degree 9; |r| <= ln 2 / 2, so the relative error is below 1e-11. That is far more than float32 needs,
-// and on purpose: the result, rounded once, is then the same float32 as any other careful computation's, and equal
-// scores stay equal. Tried: float32 lanes, 2 to 3 times as fast, but off by one unit in some rows, which broke ties by
-// chance.
+// For each block of 2,048 values (8 KiB, which stay in the first-level cache): the maximum, then the sum of exp(x -
+// maximum) in double, rescaled when a later block has a larger maximum. exp is 2^n * p(r) with r = x - n ln 2 and p its
+// Taylor polynomial of degree 9. Since |r| <= ln 2 / 2, the relative error is below 1e-11. This is far more accurate
+// than float32 on purpose: the result, rounded once, is then the same float32 as that of any other careful computation,
+// and equal scores stay equal. Lanes of float32 were tried: they are 2 to 3 times as fast, but off by one unit in some
+// rows, which broke ties by chance.
 
 #pragma once
 
@@ -28,12 +28,12 @@ constexpr int kLanes = 16;
 constexpr int64_t kLogSumBlock = 2048;
 
 struct RowSum {
-    double total = 0;  // of exp(x - top)
+    double total = 0;  // sum of exp(x - top)
     float top = -std::numeric_limits<float>::infinity();
-    bool bad = false;  // NaN or +inf was seen
+    bool bad = false;  // a NaN or +inf has occurred
 };
 
-// Maximum of n values (a multiple of kLanes); `bad` where one is NaN or +inf.
+// Returns the maximum of n values (a multiple of kLanes); sets `bad` if one is NaN or +inf.
 WFSA_WIDE static float block_top(const float* x, int64_t n, int32_t* bad) {
     float top[kLanes];
     int32_t odd[kLanes];
@@ -106,7 +106,8 @@ inline void add_values(RowSum& row, const float* x, int64_t n) {
             row.top = top;
         }
         if (full) row.total += block_sum(x + at, full, row.top);
-        if (size > full) row.total += block_sum(rest, kLanes, row.top);  // filling counts as exp(-700): nothing
+        // the padding counts as exp(-700), which is nothing
+        if (size > full) row.total += block_sum(rest, kLanes, row.top);
     }
 }
 

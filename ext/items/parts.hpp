@@ -1,7 +1,8 @@
-// Work in parts, each on a thread of its own: work(0) here, work(1) .. beside it.
+// Runs work in parts, each on a thread of its own: work(0) on the calling thread, work(1) .. on others.
 //
-// A part for which no thread is to be had (a limit of processes, or of memory) is done here, so that more threads than
-// there can be are no error.  An exception ends only its part; one of them is thrown when all parts have ended.
+// If the system provides no further thread (a limit of processes, or of memory), the part runs on the calling thread,
+// so too many threads are not an error. An exception ends only its part; one of them is rethrown when all parts have
+// ended.
 #pragma once
 #include <exception>
 #include <mutex>

@@ -1,21 +1,22 @@
-// Sorting a catalogue: rows of codes to packed keys, keys in place by radix, runs merged, leaves written out.
+// Sorting a catalogue: packs rows of codes to keys, sorts keys in place by radix, merges runs, and writes out leaves.
 //
-// A row becomes one number of `total_bits` bits, the first code in the highest, in K words of 64. Where lengths differ,
-// a code is stored plus one and 0 stands for "ended", so a row sorts before its extensions. A record is the key and the
+// A row becomes a number of `total_bits` bits, the first code in the highest bits, in K words of 64. If lengths differ,
+// a code is stored plus one and 0 means "ended", so a row sorts before its extensions. A record is the key and the
 // row's number, which breaks ties: equal rows stay in the order of the input.
 //
 //   scatter   rows -> records, by the key's top 12 bits (counted first, so every record is written once, in place)
 //   sort      each bucket in place: American flag (McIlroy, Bostic, McIlroy, "Engineering Radix Sort", 1993) by 8 bits
 //             while it is large, comparisons when small; buckets are tasks of a shared stack, so that a skewed
 //             catalogue keeps all threads busy
-//   emit      neighbours' keys: the first bit that differs tells how many codes are equal (lcp); columns are unpacked
+//   emit      compares the keys of adjacent records: the first bit that differs determines the number of equal codes
+//             (lcp); columns are unpacked
 //
-// The rows are the caller's array, which another thread may write meanwhile, and a copy would take as much memory as all
-// the rest. They are read twice: so a code past its level, or a bucket that gets another number of records than were
-// counted, is not an error of the program; no record is written outside its bucket, and `changed` says so in the end.
+// The rows are the caller's array. Another thread may write to it in the meantime, but a copy would take as much memory
+// as everything else. The rows are read twice. So a code beyond its level, or a bucket whose number of records differs
+// from the count, is not a bug: no record is written outside its bucket, and `changed` reports it at the end.
 //
-// Memory: 8 K + 4 bytes a row, nothing else of that order. Merging reads sorted runs (memory-mapped by the caller)
-// through a binary heap.
+// Memory: 8 K + 4 bytes per row, and nothing else of that order. Merging reads sorted runs (memory-mapped by the
+// caller) through a binary heap.
 
 #pragma once
 
@@ -41,7 +42,7 @@ namespace items {
 constexpr int kMaxLevels = 30;
 constexpr int kMaxWords = 16;
 
-// Where each level's code lies in a key.
+// The position of each level's code in a key.
 struct Fields {
     int n_levels = 0;
     int total_bits = 0;
@@ -67,7 +68,7 @@ struct Fields {
     int words() const { return std::max(1, (total_bits + 63) / 64); }
 };
 
-// Rows as the caller has them: a strided matrix, or values with row offsets.
+// Rows in the caller's form: a strided matrix, or values with row offsets.
 struct RowSource {
     const char* data = nullptr;
     int kind = 0;  // index into u8 i8 u16 i16 u32 i32 u64 i64
@@ -100,7 +101,7 @@ inline T load(const char* at) {
     return value;
 }
 
-// Smallest and largest code of each level, over rows [begin, end).
+// Updates the smallest and largest code of each level, over rows [begin, end).
 inline void extremes(const RowSource& s, int64_t begin, int64_t end, int64_t* low, int64_t* high) {
     by_kind(s.kind, [&](auto type) {
         using T = decltype(type);
@@ -109,7 +110,7 @@ inline void extremes(const RowSource& s, int64_t begin, int64_t end, int64_t* lo
             int64_t len = s.length(r);
             for (int64_t l = 0; l < len; ++l) {
                 T code = load<T>(at + l * s.column_stride);
-                // uint64 past int64 is out of any range.
+                // A uint64 beyond int64 is out of any range.
                 int64_t v = (sizeof(T) == 8 && T(-1) > T(0) && (uint64_t)code >> 63) ? INT64_MAX : (int64_t)code;
                 if (v < low[l]) low[l] = v;
                 if (v > high[l]) high[l] = v;
@@ -119,7 +120,7 @@ inline void extremes(const RowSource& s, int64_t begin, int64_t end, int64_t* lo
     });
 }
 
-// The same over all rows; low and high hold one entry a level, preset by the caller.
+// Updates the same over all rows. `low` and `high` have one entry per level, preset by the caller.
 inline void extremes(const RowSource& s, int threads, int64_t* low, int64_t* high) {
     int parts = (int)std::max<int64_t>(1, std::min<int64_t>(threads, s.n / 65536));
     std::vector<std::vector<int64_t>> lows(parts, std::vector<int64_t>(low, low + kMaxLevels));
@@ -162,12 +163,12 @@ inline uint64_t bits_at(const Record<K>& r, int begin, int width) {
     return ((r.key[w] << spill) | low) & mask;
 }
 
-// Where the leaves go; any pointer may be null.
+// Destinations of the leaves; any pointer may be null.
 struct LeafOutput {
     uint8_t* lcp = nullptr;
     uint8_t* lengths = nullptr;
     void* order = nullptr;   // Offset[N]
-    void* indptr = nullptr;  // Offset[U + 1]; the caller writes the last
+    void* indptr = nullptr;  // Offset[U + 1]; the caller writes the last entry
     bool wide = false;       // Offset is int64
     void* columns[kMaxLevels] = {};
     int code_bytes = 1;
@@ -185,7 +186,7 @@ class Sorter {
     virtual int64_t size() const = 0;
     virtual void start(const RowSource& source, int64_t first_row, int threads) = 0;
     virtual bool wait(int milliseconds) = 0;  // true when done
-    virtual bool changed() const = 0;  // the rows, while they were read
+    virtual bool changed() const = 0;  // whether the rows changed while they were read
     virtual double progress() const = 0;
     virtual void cancel() = 0;
     virtual int64_t count_leaves(int threads) = 0;
@@ -194,7 +195,7 @@ class Sorter {
     virtual int record_bytes() const = 0;
     virtual void add_run(const char* data, int64_t n) = 0;
     virtual int64_t merge(int64_t limit) = 0;
-    // Leaves and records emitted by the batches so far.
+    // Leaves and records emitted by earlier batches.
     int64_t leaves_done = 0, rows_done = 0;
 };
 
@@ -266,7 +267,7 @@ class SorterOf final : public Sorter {
         auto run = [=] { drive(source, first_row, std::max(1, std::min(threads, kMostThreads))); };
         try {
             threads_.emplace_back(run);
-        } catch (const std::system_error&) {  // no threads to be had
+        } catch (const std::system_error&) {  // the system has no more threads
             run();
         }
     }
@@ -294,7 +295,7 @@ class SorterOf final : public Sorter {
         return total;
     }
 
-    // Writes the leaves of the records at hand, after those of earlier calls when batches are merged.
+    // Writes the leaves of the current records, after those of earlier batches if batches are merged.
     void emit(LeafOutput out, int threads) override {
         std::vector<int64_t> counts = count_by_part(threads);
         int parts = (int)counts.size();
@@ -313,7 +314,7 @@ class SorterOf final : public Sorter {
         });
     }
 
-    // After a batch has been emitted: the next one continues behind it.
+    // Called after a batch has been emitted: the next one continues after it.
     void commit(int64_t leaves) {
         leaves_done += leaves;
         rows_done += n_;
@@ -329,7 +330,7 @@ class SorterOf final : public Sorter {
         std::make_heap(heap_.begin(), heap_.end(), later);
     }
 
-    // Closes the batch at hand and merges the next one, of at most `limit` records, from the runs. Returns its size.
+    // Closes the current batch, and merges the next one of at most `limit` records from the runs. Returns its size.
     int64_t merge(int64_t limit) override {
         if (n_) commit(count_leaves(1));
         if (!memory_ || capacity_ < limit) {
@@ -341,7 +342,7 @@ class SorterOf final : public Sorter {
             std::pop_heap(heap_.begin(), heap_.end(), later);
             Run run = heap_.back();
             heap_.pop_back();
-            // Take from this run while it stays in front: long stretches cost one comparison a record.
+            // Takes records from this run while it remains first: long stretches cost one comparison per record.
             const Rec* other = heap_.empty() ? nullptr : heap_.front().at;
             do {
                 records_[n++] = *run.at++;
@@ -409,7 +410,7 @@ class SorterOf final : public Sorter {
                 try {
                     drain();
                 } catch (...) {
-                    cancel();  // the others would wait for what this one had to do
+                    cancel();  // the other threads would wait for the tasks of this one
                     throw;
                 }
             };
@@ -458,7 +459,8 @@ class SorterOf final : public Sorter {
         }
         open_ = (int64_t)stack_.size();
         std::reverse(stack_.begin(), stack_.end());
-        // Where the records of a bucket of a part end: where those of the next part, or of the next bucket's first part, begin.
+        // The end of a part's records in a bucket: the begin of the next part's, or of the first part's in the next
+        // bucket.
         const std::vector<std::vector<int64_t>> first = count;
         auto end_of = [&](int p, int64_t b) {
             return p + 1 < threads ? first[p + 1][b] : b + 1 < buckets ? first[0][b + 1] : n_;
@@ -500,7 +502,8 @@ class SorterOf final : public Sorter {
 
     // --- the sort ---
 
-    // Puts [begin, end) in order of the 8 bits from `bit` on; bucket ends in `ends`. False: all records agree there.
+    // Sorts [begin, end) by the 8 bits from `bit` on, and writes the ends of the buckets. Returns false if all records
+    // agree.
     bool flag(int64_t begin, int64_t end, int bit, int64_t (&ends)[256]) {
         int64_t count[256] = {};
         for (int64_t i = begin; i < end; ++i) ++count[digit(records_[i], bit)];
@@ -525,7 +528,7 @@ class SorterOf final : public Sorter {
         return true;
     }
 
-    // Bits past the last word read as 0, and a key's unused bits are 0: a digit may overlap the end.
+    // Bits after the last word read as 0, and a key's unused bits are 0, so a digit may extend beyond the key.
     static int digit(const Rec& r, int bit) { return (int)bits_at(r, bit, 8); }
 
     void split(Task task, std::vector<Task>& more) {

@@ -1,8 +1,8 @@
 // One step of a beam search over items, on the CPU: masks, children, advancing, and the fused step with an exact top-M.
 //
-// The rules are those of wfsa/items/beams.py. Every candidate of a beam is seen once; a request keeps at most 4 M
-// candidates and the score that a new one has to reach, cut back by selection when they are full, so the cost is linear
-// in the candidates. Only the M chosen become nodes.
+// The rules are those of wfsa/items/beams.py. Every candidate of a beam is visited once. A request keeps at most 4 M
+// candidates and the score that a new one must reach. Full lists are reduced by selection, so the cost is linear in the
+// number of candidates. Only the M selected candidates become nodes.
 
 #pragma once
 
@@ -28,12 +28,12 @@ enum Normalise { kFull = 0, kLevel = 1, kValid = 2, kUnchanged = 3 };
 
 struct StepInput {
     int64_t n_requests = 0, n_beams = 0, width = 0, n_steps = 0;
-    const int64_t* nodes = nullptr;  // a node is one id, or two of a union
+    const int64_t* nodes = nullptr;  // a node is one id, or two for a union
     const float* scores = nullptr;
     const uint8_t* valid = nullptr;
     const int32_t* sequences = nullptr;
     const float* logits = nullptr;
-    const FilterView* const* live = nullptr;  // one a request, of a union two, each may be null; or null
+    const FilterView* const* live = nullptr;  // one per request (two for a union), each may be null; or null
     Normalise normalise = kFull;
 };
 
@@ -46,16 +46,16 @@ struct StepOutput {
 
 struct ChildrenOutput {
     int64_t* indptr;  // [n + 1]
-    int32_t* tokens;  // room for as many as most_children() says
+    int32_t* tokens;  // capacity for most_children() entries
     int64_t* nodes;
 };
 
 class Step {
   public:
     virtual ~Step() = default;
-    // The trie that is walked through, null for a union.
+    // Returns the trie that the step walks, or null for a union.
     virtual const Trie* trie() const = 0;
-    // The first id that is no node of this index, or -1.
+    // Returns the first id that is not a node of this index, or -1.
     virtual int64_t bad_node(const int64_t* nodes, int64_t n) const = 0;
     virtual void allowed(const int64_t* nodes, int64_t n, int64_t per_request, const FilterView* const* live,
                          uint32_t* out) const = 0;
@@ -66,7 +66,7 @@ class Step {
                              const FilterView* const* live, float* out) const = 0;
     virtual void advance(const int64_t* nodes, const int64_t* tokens, int64_t n, int64_t per_request,
                          const FilterView* const* live, int64_t* out) const = 0;
-    // -1, or request * n_beams + beam of logits with NaN or +inf.
+    // Returns -1, or request * n_beams + beam for logits with NaN or +inf.
     virtual int64_t beam_step(const StepInput& in, const StepOutput& out, int threads) const = 0;
 };
 
@@ -79,7 +79,7 @@ class StepOf final : public Step {
     Walk walk_;
     const Shape shape_;
 
-    static constexpr int64_t kAhead = 6;  // beams between the hint and the scan
+    static constexpr int64_t kAhead = 6;  // beams between the prefetch and the scan
     static constexpr int64_t kEndPlace = -1, kStayPlace = -2;
     static constexpr float kMinus = -std::numeric_limits<float>::infinity();
 
@@ -95,7 +95,7 @@ class StepOf final : public Step {
         }
     };
 
-    // The best `width` of all candidates pushed.
+    // Keeps the best `width` of all candidates pushed.
     struct Best {
         std::vector<Candidate> kept;
         size_t width = 0;
@@ -253,12 +253,12 @@ class StepOf final : public Step {
         }
     }
 
-    // The node after the end token; no node where it is not allowed.
+    // Returns the node after the end token; kNoNode if the token is not allowed.
     Node end_of(Node node, Live live) const {
         return shape_.end_token < 0 || walk_.ended(node) ? Walk::kNoNode : walk_.closed(node, live);
     }
 
-    // f(token, place) for each continuation.
+    // Calls f(token, place) for each continuation, until f returns false.
     template <class F>
     void each(Node node, Live live, F&& f) const {
         if (walk_.exists(end_of(node, live)) && !f(shape_.end_token, kEndPlace)) return;
@@ -295,7 +295,7 @@ class StepOf final : public Step {
         return -1;
     }
 
-    // Pushes the candidates of a beam; false: NaN or +inf.
+    // Pushes the candidates of a beam; returns false for NaN or +inf.
     bool beam(const StepInput& in, int64_t at, int32_t m, Node node, Live live, Best& best,
               std::vector<Candidate>& row, std::vector<float>& values) const {
         const float* logits = in.logits + at * shape_.logits_size;
@@ -373,8 +373,9 @@ class StepOf final : public Step {
     }
 };
 
-// The leaves low .. high below each node, 0 .. 0 for none, and the leaf that ends there, -1 where none does. Returns the
-// first id that is no node of the index, at which it stops, or -1. The step is not a union's.
+// Writes for each node the range low .. high of the leaves below it (0 .. 0 for kNone), and the leaf that ends there,
+// or -1. Stops at the first id that is not a node of the index and returns it; otherwise returns -1. The step must not
+// be a union's.
 inline int64_t find_leaves(const Step& step, const int64_t* nodes, int64_t n, int64_t* low, int64_t* high,
                            int64_t* own) {
     const Trie& trie = *step.trie();
@@ -404,7 +405,7 @@ inline std::unique_ptr<Step> make_step(bool csr, int code_bytes, bool wide, cons
     return with(int32_t{});
 }
 
-// Both steps must outlive the union, and so must the filter; neither is a union itself.
+// Both steps and the filter must outlive the union. Neither step may be a union itself.
 inline std::unique_ptr<Step> make_union_step(const Step& base, const Step& added, const FilterView* kept) {
     return std::make_unique<StepOf<UnionWalk>>(*base.trie(), *added.trie(), kept);
 }

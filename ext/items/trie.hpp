@@ -1,11 +1,11 @@
 // The two layouts as tries: the children of a node, one child, its leaves. The NumPy twins are IntervalLayout and
 // CsrLayout.
 //
-// `Trie` is what both are to whoever holds one of unknown layout (UnionWalk in walk.hpp); StepOf knows the layout, and
-// the compiler then calls nothing. A layout has, besides, for speed:
+// `Trie` is the interface for callers that do not know the layout (UnionWalk in walk.hpp). StepOf knows the layout, so
+// the compiler can inline the calls. A layout has two further functions, for speed:
 //
-//   scan(node, live, f)        f(code, place) for each child in order of codes; false from f stops
-//   child(node, place)         the id of the child that scan showed at `place`
+//   scan(node, live, f)        f(code, place) for each child in the order of codes; stops if f returns false
+//   child(node, place)         the id of the child that scan visited at `place`
 //
 // `live` may be null. A node id is level << 50 | count << 40 | value, see wfsa/items/nodes.py.
 
@@ -30,7 +30,7 @@ inline int level_of(int64_t node) { return (int)(node >> 50) & 31; }
 inline int64_t count_of(int64_t node) { return node >> 40 & 1023; }
 inline int64_t value_of(int64_t node) { return node & ((1ll << 40) - 1); }
 
-// The scalars of an index.
+// The scalar members of an index.
 struct Shape {
     int n_levels = 0, depth = 0, small = 0;
     int64_t n_leaves = 0, logits_size = 0, end_token = -1;
@@ -47,30 +47,30 @@ struct Arrays {
     const uint8_t* lengths = nullptr;
 };
 
-// A trie of unknown layout. Node ids must be valid, but in valid().
+// A trie of either layout. Node ids must be valid, except for valid().
 class Trie {
   public:
     virtual ~Trie() = default;
     virtual const Shape& scalars() const = 0;
-    // Whether the id can be of this index, or is kNone.
+    // Whether the id can belong to this index, or is kNone.
     virtual bool valid(int64_t node) const = 0;
-    // The first leaf and the end of the leaves below a node.
+    // Returns the first leaf and the end of the leaves below a node.
     virtual std::pair<int64_t, int64_t> interval(int64_t node) const = 0;
-    // The leaf that ends at a node, or -1.
+    // Returns the leaf that ends at a node, or -1.
     virtual int64_t terminal(int64_t node) const = 0;
     virtual bool has_children(int64_t node, const FilterView* live) const = 0;
-    // No fewer children than the node has.
+    // Returns an upper bound on the number of children.
     virtual int64_t most_children(int64_t node) const = 0;
-    // Writes offset + code and the id of each live child, by code, and returns how many.
+    // Writes offset + code and the id of each live child, by code, and returns the number of children.
     virtual int64_t children(int64_t node, const FilterView* live, int32_t offset, int32_t* tokens,
                              int64_t* nodes) const = 0;
-    // The id of the live child with a code, or kNone.
+    // Returns the id of the live child with a code, or kNone.
     virtual int64_t find(int64_t node, int64_t code, const FilterView* live) const = 0;
-    // A hint: the node is scanned soon.
+    // A hint that the node will be scanned soon.
     virtual void prefetch(int64_t node) const = 0;
 };
 
-// What both layouts share: the head.
+// The part that both layouts share: the head.
 template <class Offset>
 struct Head : Trie {
     Shape shape;
@@ -80,7 +80,7 @@ struct Head : Trie {
     Head(const Shape& s, const Arrays& a) : shape(s), arrays(a), starts(static_cast<const Offset*>(a.starts)) {}
 
     const Shape& scalars() const final { return shape; }
-    int64_t first_slot(int64_t node) const {  // of the children, above the depth
+    int64_t first_slot(int64_t node) const {  // slot of the first child, above the depth
         int level = level_of(node);
         return shape.slot_offset[level + 1] + (value_of(node) - shape.slot_offset[level]) * shape.sizes[level];
     }
@@ -123,7 +123,7 @@ struct IntervalTrie final : Head<Offset> {
     using Base::shape;
     using Base::starts;
     const Code* columns;
-    static constexpr int64_t kAhead = 16;  // children between the hint and the read
+    static constexpr int64_t kAhead = 16;  // children between the prefetch and the read
 
     IntervalTrie(const Shape& s, const Arrays& a) : Base(s, a), columns(static_cast<const Code*>(a.columns)) {}
 
@@ -141,7 +141,7 @@ struct IntervalTrie final : Head<Offset> {
         return arrays.indexed_words[value >> 5] >> (value & 31) & 1;
     }
 
-    // Ask for what scan() reads first; the id must be valid.
+    // Prefetches what scan() reads first; the id must be valid.
     void prefetch(int64_t node) const override {
         if (node < 0 || level_of(node) >= shape.n_levels) return;
         if (count_of(node)) __builtin_prefetch(column(level_of(node)) + value_of(node));
@@ -173,7 +173,7 @@ struct IntervalTrie final : Head<Offset> {
         return end - first;
     }
 
-    // Slots of the child list of an indexed node; the last one is an end.
+    // Returns the slots of the child list of an indexed node, without the end slot.
     std::pair<int64_t, int64_t> list(int64_t slot) const {
         uint32_t below = arrays.indexed_words[slot >> 5] & ((1u << (slot & 31)) - 1);
         int64_t i = arrays.indexed_before[slot >> 5] + ones(below);
@@ -233,7 +233,7 @@ struct IntervalTrie final : Head<Offset> {
             }
             return k;
         }
-        // Which kind of node a child of a hub is, is as good as random: no branch.
+        // The kind of a hub's child is unpredictable, so the code avoids a branch.
         auto [slot, end] = list(value);
         const Offset* start = starts;
         const int64_t small = shape.small, above = make_node(level + 1, 0, 0);

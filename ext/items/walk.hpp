@@ -1,19 +1,19 @@
-// What a step walks through: one trie, or the union of a large one and a small one, as a changing catalogue has it.
+// The structure that a step walks: one trie, or the union of a large one and a small one, for a changing catalogue.
 //
 // Both have the same members, so that step.hpp is written once:
 //
-//   Node, kSides               a node, and how many ids it is
-//   Live, Part                 a request's filter, and room for what within() makes of it
+//   Node, kSides               a node, and its number of ids
+//   Live, Part                 a request's filter, and storage for the result of within()
 //   at, put                    read and write nodes of an array of ids
 //   live_at                    the filter of a request
-//   within(node, live, part)   the filter for this node; null where all leaves of the node are live
-//   exists, level, ended       whether it is a node; its codes; whether the end token closed it
-//   closed(node, live)         the node after the end token; no node where it is not allowed
+//   within(node, live, part)   the filter for this node; null if all leaves of the node are live
+//   exists, level, ended       whether it is a node; its number of codes; whether the end token closed it
+//   closed(node, live)         the node after the end token; kNoNode if the token is not allowed
 //   goes_on(node)              whether the catalogue has a code, or the end token, after the node
-//   scan(node, live, f)        f(code, place) for each child in order of codes; false from f stops
-//   child(node, place, code, live)   the child that scan showed
+//   scan(node, live, f)        f(code, place) for each child in the order of codes; stops if f returns false
+//   child(node, place, code, live)   the child that scan visited
 //
-// and those of Trie, for nodes.
+// and, for nodes, the members of Trie.
 
 #pragma once
 
@@ -26,7 +26,7 @@
 namespace wfsa {
 namespace items {
 
-// A filter for one node, so that looking at the list of dead leaves once a node leaves nothing to do for each child:
+// Returns the filter for one node. Consulting the list of dead leaves once per node avoids work for each child, since
 // most nodes have no excluded leaf.
 template <class T>
 const FilterView* within_node(const T& trie, int64_t node, const FilterView* filter, FilterView& part) {
@@ -73,7 +73,7 @@ struct OneWalk {
     bool goes_on(Node node, bool with_end) const {
         return (with_end && trie.terminal(node) >= 0) || trie.has_children(node, nullptr);
     }
-    // The bits of all codes after a node of the head, or null.
+    // Returns the bits of all codes after a node of the head, or null.
     const uint32_t* code_bits(Node node, Live live) const {
         return !live && level_of(node) < trie.shape.depth ? trie.mask_row(node) : nullptr;
     }
@@ -89,12 +89,12 @@ struct OneWalk {
     Node find(Node node, int64_t code, Live live) const { return trie.find(node, code, live); }
 };
 
-// A node of two tries: of the same prefix, kNone where a trie does not have it.
+// The nodes of one prefix in two tries; kNone if a trie does not have it.
 struct NodePair {
     int64_t base, added;
 };
 
-// A base, of which `kept` is what was not removed (null: all), and what was added since, which is small.
+// The union of a base, of which `kept` are the leaves not removed (null: all), and a small trie of added leaves.
 class UnionWalk {
   public:
     using Node = NodePair;
@@ -117,7 +117,7 @@ class UnionWalk {
         nodes[2 * i] = node.base;
         nodes[2 * i + 1] = node.added;
     }
-    // The caller has taken what was removed out of a request's filter.
+    // The caller has already applied removals to a request's filter.
     Live live_at(const FilterView* const* live, int64_t request) const {
         return live ? Live{live[2 * request], live[2 * request + 1]} : Live{kept_, nullptr};
     }
@@ -175,7 +175,7 @@ class UnionWalk {
     }
 
   private:
-    // The children of one side, by code; one room a thread and side, which keeps its size.
+    // The children of one side, by code; a buffer per thread and side, which keeps its capacity.
     struct Side {
         std::vector<int32_t> codes;
         std::vector<int64_t> nodes;
@@ -199,19 +199,19 @@ class UnionWalk {
         return live->any(low, high);
     }
 
-    // f(code, pair) for each code that either side has; false from f stops.
+    // Calls f(code, pair) for each code that either side has, until f returns false.
     template <class F>
     void merge(Node node, Live live, F&& f) const {
         static thread_local Side base, added;
         const int64_t n = base.read(base_, node.base, live.base), m = added.read(added_, node.added, live.added);
         for (int64_t i = 0, j = 0; i < n || j < m;) {
-            const int64_t mine = i < n ? base.codes[(size_t)i] : INT64_MAX;
-            const int64_t theirs = j < m ? added.codes[(size_t)j] : INT64_MAX;
-            const Node child = {mine <= theirs ? base.nodes[(size_t)i] : kNone,
-                                theirs <= mine ? added.nodes[(size_t)j] : kNone};
-            i += mine <= theirs;
-            j += theirs <= mine;
-            if (!f(mine < theirs ? mine : theirs, child)) return;
+            const int64_t base_code = i < n ? base.codes[(size_t)i] : INT64_MAX;
+            const int64_t added_code = j < m ? added.codes[(size_t)j] : INT64_MAX;
+            const Node child = {base_code <= added_code ? base.nodes[(size_t)i] : kNone,
+                                added_code <= base_code ? added.nodes[(size_t)j] : kNone};
+            i += base_code <= added_code;
+            j += added_code <= base_code;
+            if (!f(base_code < added_code ? base_code : added_code, child)) return;
         }
     }
 };

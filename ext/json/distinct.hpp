@@ -1,28 +1,31 @@
-// Arrays whose items must differ (uniqueItems over values of which there are too many for a grammar).
+// Arrays whose items must differ (uniqueItems over too many values for a grammar).
 //
-// "No two items are equal" is no context-free property, so the grammar describes the array without it, and the items are
-// compared as they are written.  JSON's structure does not depend on the schema: whatever the parser's stacks are, a
-// text has the same arrays and the same items.  So one scanner beside the parser knows them:
+// "No two items are equal" is not a context-free property. So the grammar describes the array without it, and the items
+// are compared as they are written. JSON's structure does not depend on the schema: whatever the parser's stacks are, a
+// text has the same arrays and the same items. So one scanner next to the parser suffices:
 //
-//   frame        an array or object that is open; an array's frame has its items so far
-//   repeats      would the item that ends here equal an earlier one of its array?
-//   may_repeat   may the current item of an open array still become an earlier one, as far as is seen at once?
+//   frame        an open array or object; an array's frame has its items so far
+//   repeats      whether the item that ends here would equal an earlier one of its array
+//   may_repeat   whether the current item of an open array may still become an earlier one, as far as a quick test
+//                shows
 //
-// The parser asks when it reduces to a nonterminal of Grammar.distinct, which is what an item's end is to a stack that
-// cares, and drops the stack.  Stacks that do not care (another branch of anyOf) live on.  A mask is made as if nothing
-// had to differ; then the tokens that could end an item that repeats, or leave nothing but such ends, are tried.
+// The parser consults the scanner when it reduces to a nonterminal of Grammar.distinct, which is the end of an item on
+// a stack with the condition, and drops the stack if the item repeats. Stacks without the condition (another branch of
+// anyOf) live on. A mask is made without the condition; then the tokens that could end a repeated item, or leave
+// nothing but such ends, are tried.
 //
-// Equality is that of JSON Schema: numbers by value, objects without order, strings by characters.  Every value has a
-// number, equal ones the same (value_numbers.hpp), so comparing two costs nothing, and what is written of an item is seen
-// in its normal form: spellings do not count.
+// Equality is that of JSON Schema: numbers by value, objects without order, strings by characters. Every value has a
+// number, and equal values have the same one (value_numbers.hpp), so comparing two costs nothing. Items are represented
+// in their normal form, so spellings do not matter.
 //
-// may_repeat is never false where an item may still repeat.  Where it is true, every part of the item so far has been
-// seen somewhere in the text (a scalar that begins so, an array that begins so, a member), though maybe in no one item of
-// that array; who needs to know looks at what can follow (companions/distinct_mask.hpp).
+// may_repeat is never false if an item may still repeat. If it is true, every part of the item so far has occurred
+// somewhere in the text (a scalar with this beginning, an array with this beginning, a member), though perhaps not in
+// one item of that array. A caller that needs the exact answer searches the continuations
+// (companions/distinct_mask.hpp).
 //
-// Frames and items are immutable and shared, so a scanner is a few words and copying it is a checkpoint.
-// Cost: a byte costs the same wherever it stands, whatever the depth, the items before and their length, up to the
-// logarithm of the values.
+// Frames and items are immutable and shared, so a scanner is a few words, and a copy is a checkpoint. The cost per byte
+// does not depend on the depth, the number of items before, or their length, up to the logarithm of the number of
+// values.
 #pragma once
 #include "json/value_numbers.hpp"
 #include "json/white_space.hpp"
@@ -31,10 +34,10 @@ namespace wfsa {
 
 struct Frame {
     const Frame* outer;
-    const KeyTree* items = nullptr;  // an array's, by number
-    ValueParts parts;                // of its own value
-    bool array, in_array;            // is it one; is it in one (then it needs a number)
-    bool within;                     // may an item that it is a part of repeat, as far as is seen outside of it?
+    const KeyTree* items = nullptr;  // items of an array, by number
+    ValueParts parts;  // parts of the frame's own value
+    bool array, in_array;  // whether it is an array; whether it is inside an array, and thus needs a number
+    bool within;  // whether an item that contains it may repeat, judged by the part outside of it
 
     bool may_repeat() const { return (array && items) || (within && parts.seen); }
 };
@@ -43,7 +46,7 @@ class JsonScan {
   public:
     const Frame* top = nullptr;
     bool in_string = false, escaped = false;
-    bool ended = false;      // a value has just ended, by its own last byte
+    bool ended = false;  // a value has just ended, with its own last byte
     bool in_scalar = false;  // in a number or literal
 
     void push(uint8_t byte, Arena& arena) {
@@ -88,34 +91,34 @@ class JsonScan {
     bool in_array() const { return top && top->array; }
     bool in_arrays() const { return top && (top->array || top->in_array); }
     bool may_end_item() const { return in_array() && !in_string && (ended || in_scalar); }
-    // Does the item that would end here equal an earlier one of its array?
+    // Whether the item that would end here equals an earlier one of its array.
     bool repeats() const {
         if (!may_end_item() || !top->items) return false;
         const uint32_t number = in_scalar ? values_.find_scalar() : ended_;
         return number != ValueNumbers::kNone && KeyTree::find(top->items, number);
     }
-    // May an item that is being written, of any open array, become equal to an earlier one?
+    // Whether an item being written, of any open array, may become equal to an earlier one.
     bool may_repeat() const {
         if (!top || ((in_string || in_scalar) && in_arrays() && !values_.begins_like_another())) return false;
         if (ended && top->array) return top->within && top->parts.seen && values_.has_list(top->parts, ended_);
         return top->may_repeat();
     }
-    // Can no item repeat behind one more byte?  False if that is not seen at once.
+    // Whether no item can repeat after one more byte; false if a quick test does not show it.
     bool leaves(uint8_t c) const { return in_string && c != '"' && c != '\\' && in_arrays() && values_.leaves(c); }
 
-    // Could what follows be bound to repeat an item?  `may_run_out`: can an array have had all values of a position?
-    // If not, an item that has not begun is not bound to repeat, unless it is part of one.
+    // Whether all continuations could be forced to repeat an item. `may_run_out`: an array may have had all values of a
+    // position. If not, an item that has not begun is not forced to repeat, unless it is part of one that is.
     bool is_close(bool may_run_out) const {
         if (!may_run_out && in_array() && !in_string && !in_scalar && !ended) return top->within && top->parts.seen;
         return may_repeat() || repeats();
     }
-    // The same; and where values can run out, the end of an item rules nothing out, nor does white space behind it.
+    // Like is_close. If values can run out, it is also true at the end of an item and at white space after it.
     bool may_be_bound(bool may_run_out) const { return (may_run_out && may_end_item()) || is_close(may_run_out); }
 
-    // The number being written, an item or a part of one, if one is.
+    // Returns the number being written, as an item or a part of one; nullptr if there is none.
     const NumberUnits* number() const { return in_scalar && in_arrays() ? values_.number() : nullptr; }
-    // Append what decides what may repeat: where it is equal, so is all that can follow.  What values an open array
-    // has, and which values have numbers, is told by where they lie.
+    // Appends everything that determines what may repeat: scanners that append the same have the same future. The
+    // values of an open array, and the values that have numbers, are identified by their addresses.
     void put_key(std::vector<int64_t>& out, bool at_any_place) const {
         out.push_back(int64_t(in_string) | escaped << 1 | ended << 2 | in_scalar << 3);
         out.push_back(ended ? ended_ : 0);
@@ -131,7 +134,7 @@ class JsonScan {
 
   private:
     ValueNumbers values_;
-    uint32_t ended_ = 0;  // the value that ended last
+    uint32_t ended_ = 0;  // number of the value that ended last
 
     static const Frame* put(Arena& arena, const Frame& frame) { return new (arena.bytes(sizeof(Frame))) Frame(frame); }
     void end_scalar(Arena& arena) {
@@ -158,14 +161,14 @@ class JsonScan {
         f.within = top && top->may_repeat();
         top = put(arena, f);
     }
-    // A comma.
+    // Handles a comma.
     void next_part(Arena& arena) {
         Frame f = *top;
         if (f.array && ended) f.items = KeyTree::add(f.items, ended_, 0, arena);
         add_part(f, arena);
         top = put(arena, f);
     }
-    // The item or member that has ended.
+    // Adds the item or member that has ended.
     void add_part(Frame& f, Arena& arena) {
         if (!f.in_array || !ended) return;
         if (f.array) values_.add_item(f.parts, ended_, arena);
@@ -177,7 +180,7 @@ class JsonScan {
         values_.add_name(f.parts, ended_);
         top = put(arena, f);
     }
-    // A bracket that closes.
+    // Handles a closing bracket.
     void close(Arena& arena) {
         Frame f = *top;
         add_part(f, arena);

@@ -1,6 +1,7 @@
-// The characters of a JSON string, in UTF-8, from what is written between its quotes, byte by byte.
+// Decodes the content of a JSON string, byte by byte, to its characters in UTF-8.
 //
-// "\u00e9" and "é" are one; a pair of escaped surrogates is one character, a lone one stands for itself.
+// "\u00e9" and "é" are the same character. A pair of escaped surrogates is one character, and a lone one stands for
+// itself.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -13,7 +14,7 @@ namespace wfsa {
 
 class StringUnits {
   public:
-    // One byte more of the string; its characters go to `put`, byte by byte, as soon as they are certain.
+    // Reads one byte. Passes the characters to `put`, byte by byte, as soon as they are certain.
     template <class F> void push(char c, const F& put) {
         if (n_hex_) {
             code_ = uint16_t(code_ << 4 | hex(c));
@@ -34,22 +35,22 @@ class StringUnits {
             put(c);
         }
     }
-    // No more is to come.
+    // Ends the string.
     template <class F> void end(const F& put) {
         if (high_) utf8(high_, put);
         high_ = 0;
     }
-    // Is a byte that escapes nothing the next of its characters?
+    // Whether the next byte, unless it is a backslash, is the next of the characters.
     bool is_plain() const { return !n_hex_ && !escaped_ && !high_; }
-    // Append what decides how the characters go on.
+    // Appends everything that determines how the characters continue.
     void put_key(std::vector<int64_t>& out) const {
         out.push_back(int64_t(code_) << 32 | high_ << 16 | n_hex_ << 8 | escaped_);
     }
 
   private:
     uint16_t code_ = 0, high_ = 0;  // the escape being read; a surrogate that may be the first of a pair
-    uint8_t n_hex_ = 0;             // digits of the escape to come
-    bool escaped_ = false;          // behind a backslash
+    uint8_t n_hex_ = 0;  // digits of the escape that are missing
+    bool escaped_ = false;  // after a backslash
 
     static uint16_t hex(char c) { return uint16_t(c <= '9' ? c - '0' : (c | 32) - 'a' + 10) & 15; }
     template <class F> void unit(uint16_t x, const F& put) {
@@ -79,18 +80,18 @@ class StringUnits {
     }
 };
 
-// The normal form of a JSON scalar, byte by byte as it is written: equal scalars have equal ones, whatever their spelling,
-// and no other ones do.
+// The normal form of a JSON scalar, made byte by byte as the scalar is written. Two scalars have the same normal form
+// exactly if they are equal, whatever their spelling.
 //
 //   string   "   and its characters in UTF-8
-//   number   + or -   digits from the first to the last that is not 0   e   exponent of the last digit;  zero is 0
-//            a run of zeros between digits is 0, how many, and a point
+//   number   + or -   digits from the first to the last that is not 0   e   exponent of the last digit;  zero is 0;
+//            a run of zeros between digits is written as 0, its length, and a point
 //   word     as it is written
 //
-// Bytes are put as soon as they are certain: a zero is not before a digit behind it, a sign not before a digit that is
-// not 0.  So all spellings of a value have gone the same way as far as they have gone.
+// Bytes are emitted as soon as they are certain: a zero not before a later digit, and a sign not before a digit other
+// than 0. So the normal forms of all spellings of a value agree as far as they have been emitted.
 
-// By value: 10, 1e1 and 10.0 are one number.
+// The normal form of a number by value: 10, 1e1 and 10.0 are one number.
 class NumberUnits {
   public:
     template <class F> void push(char c, const F& put) {
@@ -120,9 +121,10 @@ class NumberUnits {
         if (!any_) return put('0');
         put_all('e' + std::to_string(place_ + zeros_ + (down_ ? -written_ : written_)), put);
     }
-    // Is it in its fraction, where one zero more changes the value only if another digit follows?
+    // Whether the position is in the fraction, where one more zero changes the value only if another digit follows.
     bool in_fraction() const { return point_ && !in_exponent_; }
-    // Append what decides how the normal form goes on; `at_any_place`: wherever the next digit stands.
+    // Appends everything that determines how the normal form continues. `at_any_place`: the position of the next digit
+    // is ignored.
     void put_key(std::vector<int64_t>& out, bool at_any_place) const {
         out.push_back(int64_t(minus_) | point_ << 1 | in_exponent_ << 2 | down_ << 3 | any_ << 4 | at_any_place << 5);
         const bool stays = !any_ && in_exponent_;  // zero, whatever the exponent
@@ -131,8 +133,8 @@ class NumberUnits {
     }
 
   private:
-    int64_t written_ = 0;            // the exponent as it is written, without its sign
-    int32_t place_ = 0, zeros_ = 0;  // minus the digits behind the point; zeros behind the last other digit
+    int64_t written_ = 0;  // the exponent as it is written, without its sign
+    int32_t place_ = 0, zeros_ = 0;  // minus the number of digits after the point; zeros after the last other digit
     bool minus_ = false, point_ = false, in_exponent_ = false, down_ = false, any_ = false;
 
     template <class F> static void put_all(const std::string& bytes, const F& put) {
@@ -140,7 +142,7 @@ class NumberUnits {
     }
 };
 
-// Of the scalar that is being written.  put(byte) takes the bytes of its normal form.
+// The normal form of the scalar being written. put(byte) receives its bytes.
 class NormalScalar {
   public:
     NormalScalar() : kind_(kWord), string_() {}
@@ -161,7 +163,7 @@ class NormalScalar {
         else if (kind_ == kNumber) number_.push(c, put);
         else put(c);
     }
-    // No more is to come.
+    // Ends the scalar.
     template <class F> void end(const F& put) const {
         if (kind_ == kNumber) return number_.end(put);
         if (kind_ == kWord) return;

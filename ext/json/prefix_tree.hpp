@@ -1,12 +1,12 @@
-// A text for copying: a copy is a few words, shares the bytes, and goes on by itself.
+// A text that is cheap to copy: a copy is a few words, shares the bytes, and grows independently.
 //
-//   leaf    the bytes of kLeaf places; written by one arena's owner only, each byte once
-//   root    a tree of the leaves that are full, kFan to a branch; never changed: a leaf more is a new path to it
+//   leaf    the bytes of kLeaf places; written only by the owner of one arena, each byte once
+//   root    a tree of the full leaves with fan-out kFan; never changed: adding a leaf makes a new path to it
 //   tail    the leaf of the last byte
 //
-// Who writes behind a leaf that another arena's owner began, or that has bytes there already (of what was rolled back),
-// copies that leaf.  So forks, checkpoints and trials cost nothing that depends on the length, and threads that read
-// what is before their end need no lock.
+// If a writer's tail belongs to another arena, or already has bytes at the writing position (which were rolled back),
+// the writer copies the leaf. So forks, checkpoints and trials cost nothing that depends on the length, and threads
+// that read before their own end need no lock.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -20,7 +20,8 @@ namespace wfsa {
 class SharedText {
   public:
     int32_t size() const { return n_; }
-    const void* last() const { return tail_; }  // where its last byte lies: texts that differ there have others
+    // address of the leaf with the last byte; texts that differ there have different ones
+    const void* last() const { return tail_; }
     uint8_t operator[](int32_t k) const {
         const int32_t number = k >> kBits;
         if (number == (n_ - 1) >> kBits) return tail_->bytes[k & (kLeaf - 1)];
@@ -48,16 +49,16 @@ class SharedText {
     static constexpr int32_t kBits = 7, kLeaf = 1 << kBits, kFanBits = 4, kFan = 1 << kFanBits;
     struct Leaf {
         const Arena* owner;
-        int32_t used;  // of what has been written; read by the owner only
+        int32_t used;  // bytes written so far; read by the owner only
         uint8_t bytes[kLeaf];
     };
     struct Branch {
         const void* below[kFan];
     };
-    const void* root_ = nullptr;  // a branch, or a leaf where the height is 0
+    const void* root_ = nullptr;  // a branch, or a leaf if the height is 0
     Leaf* tail_ = nullptr;
     int32_t n_ = 0;
-    int32_t height_ = 0;  // of branches
+    int32_t height_ = 0;  // levels of branches
 
     static Leaf* fresh(Arena& arena) {
         Leaf* leaf = static_cast<Leaf*>(arena.bytes(sizeof(Leaf)));
@@ -65,14 +66,14 @@ class SharedText {
         leaf->used = 0;
         return leaf;
     }
-    // The tail is full: it becomes a leaf of the tree.
+    // Makes the full tail a leaf of the tree.
     void add_full(Arena& arena) {
         const int32_t number = (n_ - 1) >> kBits;
         if (number == 0) {
             root_ = tail_;
             return;
         }
-        if (number == 1 << height_ * kFanBits) {  // the tree is full: a root above it
+        if (number == 1 << height_ * kFanBits) {  // the tree is full: adds a root above it
             Branch* above = branch(arena, nullptr);
             above->below[0] = root_;
             root_ = above;
@@ -91,28 +92,29 @@ class SharedText {
     }
 };
 
-// Byte strings that lie in one text, so arranged that a walk along one more string tells at every byte whether some of
-// them go on like this.  A crit-bit tree (Bernstein; Morrison's PATRICIA), never changed: what is added gives a new root,
-// and shares all but the path to it.
+// A set of byte strings within one text. A walk along another string determines at every byte whether some strings of
+// the set continue the same way. It is a crit-bit tree (Bernstein; Morrison's PATRICIA) that is never changed: adding a
+// string gives a new root, which shares everything but the path to the string.
 //
-//   node      the strings below agree in all before symbol `at`, and there in the bits above `bit`, which tells them apart
-//   symbol    a byte + 1, or 0 behind the end: so a string that begins another one has a place of its own
+//   node      the strings below agree before symbol `at`, and at `at` in the bits above `bit`, which distinguishes them
+//   symbol    a byte + 1, or 0 after the end, so that a prefix of another string has a place of its own
 //   cursor    (node, k): the strings below `node` are those that agree with the walk in their first k bytes
 //
-// Adding costs a step for each node on the way: who has walked along knows how many bytes are shared with an earlier
-// string, and they are not read again.  A string is found twice, and added once.
+// Adding costs a step for each node on the path. A caller that has walked along knows how many bytes are shared with an
+// earlier string, and these are not read again. Adding an existing string changes nothing.
 
 struct PrefixTree {
-    const PrefixTree* child[2];  // none: a string
-    int32_t begin, end;          // of that string in the text, or of one below
+    const PrefixTree* child[2];  // both null: a string
+    int32_t begin, end;  // of that string in the text, or of one below
     int32_t at, bit;
 
-    // `shared`: so many bytes, or more, are how some string begins.
+    // `shared`: some string agrees with the new one in at least this many bytes.
     static const PrefixTree* add(const PrefixTree* root, int32_t begin, int32_t end, int32_t shared,
                                  const SharedText& text, Arena& arena) {
         const PrefixTree* leaf = fresh(arena, {{nullptr, nullptr}, begin, end, 0, 0});
         if (!root) return leaf;
-        static thread_local std::vector<std::pair<const PrefixTree*, int32_t>> path;  // with the child that is taken
+        // nodes with the child that is taken
+        static thread_local std::vector<std::pair<const PrefixTree*, int32_t>> path;
         path.clear();
         const PrefixTree* at = root;
         const auto descend = [&](int32_t symbol) {
@@ -145,9 +147,9 @@ struct PrefixTree {
         }
         return at;
     }
-    // From the cursor (this, k) along byte c; nullptr: no string goes on like this.
+    // Moves from the cursor (this, k) along byte c; returns nullptr if no string continues with c.
     const PrefixTree* step(int32_t k, uint8_t c, const SharedText& text) const { return along(k, c + 1, text); }
-    // The string that ends at the cursor, or nullptr.
+    // Returns the string that ends at the cursor, or nullptr.
     const PrefixTree* ended(int32_t k, const SharedText& text) const { return along(k, 0, text); }
 
   private:

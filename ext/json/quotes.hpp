@@ -1,11 +1,11 @@
-// How the tokens of a vocabulary stand to JSON's strings and arrays; bits by token.
+// Properties of a vocabulary's tokens with respect to JSON's strings and arrays; bits by token.
 //
 //   without   no quote
-//   inside    no quote that ends a string which the token begins in
-//   openers   outside strings: nothing that ends a value; one quote at most, which opens a string
+//   inside    no quote that ends a string in which the token begins
+//   openers   outside strings: nothing that ends a value; at most one quote, which opens a string
 //   blank     white space only
-//   several   a comma and more than white space behind it: the token may hold an item that follows another one
-//   lists     the tokens with an opening bracket and a comma behind it, ascending
+//   several   a comma followed by more than white space: the token may contain an item that follows another one
+//   lists     the tokens with an opening bracket and a later comma, ascending
 //   closers   the tokens with a closing bracket, ascending
 #pragma once
 #include <algorithm>

@@ -1,8 +1,9 @@
-// Values by key, for copying: what is added gives a new root, and shares all but the path to it.
+// A map of values by key that is cheap to copy: adding gives a new root, which shares everything but the path to the
+// key.
 //
-// A binary tree over the bits of the keys, from the highest that tells two of them apart down (crit-bit).  Its shape
-// depends on the keys alone, not on the order in which they came: `join` makes a branch's value from those of its two
-// sides, so that what it makes of a set is the same for equal sets (Merkle).
+// It is a binary tree over the bits of the keys, from the highest distinguishing bit down (crit-bit). Its shape depends
+// on the keys alone, not on their order of insertion. `join` computes a branch's value from those of its children, so
+// equal sets have equal values (Merkle).
 #pragma once
 #include <cstdint>
 #include <new>
@@ -16,32 +17,32 @@ namespace wfsa {
 
 struct KeyTree {
     const KeyTree* child[2];
-    uint64_t key;    // of one below
-    uint32_t value;  // joined, where it is a branch
-    int32_t bit;     // that tells the children apart; -1: no branch
+    uint64_t key;  // the key, or a key below
+    uint32_t value;  // of a branch: the joined value
+    int32_t bit;  // the bit that distinguishes the children; -1: not a branch
 
     static const KeyTree* find(const KeyTree* at, uint64_t key) {
         while (at && at->bit >= 0) at = at->child[key >> at->bit & 1];
         return at && at->key == key ? at : nullptr;
     }
-    // Has a key that begins with these 32 bits been added?
+    // Whether a key that begins with these 32 bits has been added.
     static bool has_high(const KeyTree* at, uint32_t high) {
         while (at && at->bit >= 32) at = at->child[high >> (at->bit - 32) & 1];
         return at && at->key >> 32 == high;
     }
-    // A value that the key had before is replaced.
+    // Adds a key, or replaces the value of an existing key.
     static const KeyTree* add(const KeyTree* root, uint64_t key, uint32_t value, Arena& arena) {
         return add(root, key, value, arena, [](uint32_t, uint32_t) { return 0u; });
     }
     template <class Join>
     static const KeyTree* add(const KeyTree* root, uint64_t key, uint32_t value, Arena& arena, const Join& join) {
         const KeyTree* out = fresh(arena, {{nullptr, nullptr}, key, value, -1});
-        std::pair<const KeyTree*, int32_t> path[64];  // with the child that is taken
+        std::pair<const KeyTree*, int32_t> path[64];  // nodes with the child that is taken
         int32_t n = 0;
         for (const KeyTree* at = root; at; at = at->child[path[n - 1].second]) {
             const uint64_t differ = at->key ^ key;
             const int32_t bit = differ ? 63 - __builtin_clzll(differ) : -1;
-            if (bit > at->bit) {  // above all that is below
+            if (bit > at->bit) {  // above everything below
                 const bool right = key >> bit & 1;
                 KeyTree branch{{right ? at : out, right ? out : at}, key, 0, bit};
                 branch.value = join(branch.child[0]->value, branch.child[1]->value);
@@ -66,23 +67,24 @@ struct KeyTree {
     }
 };
 
-// Numbers of JSON values, as they are written: equal values have one number, others have others.
+// Numbers of JSON values, assigned as they are written: two values have the same number exactly if they are equal.
 //
-//   scalar   where the normal form (normal_scalar.hpp) of the first one like it lies; odd
-//   array    of its items so far and one more (hash consing; Filliâtre and Conchon 2006)
-//   object   of the tree of its members by name, joined from the leaves up: the tree's shape depends on the names alone
+//   scalar   the position of the first normal form (normal_scalar.hpp) that equals it; odd
+//   array    the number of the pair of its earlier items and the last one (hash consing; Filliâtre and Conchon 2006)
+//   object   the joined value of the tree of its members by name, whose shape depends on the names alone
 //
-// A scalar is looked for while it is written: a cursor walks along the scalars before it, so at its end nothing is read
-// again.  An item or a member more costs the logarithm of what there is.  Nothing is hashed: a pair of numbers is a key.
+// A scalar is looked up while it is written: a cursor walks along the scalars before it, so nothing is read again at
+// its end. One more item or member costs the logarithm of the number of values. Nothing is hashed: a pair of numbers is
+// a key.
 //
-// All of it is shared and never changed, so that copying it is a checkpoint; numbers are good for the copies, too.
+// All data is shared and never changed, so a copy is a checkpoint. Numbers are valid in the copies too.
 
-// Of an array or object that is open.
+// The parts of an open array or object.
 struct ValueParts {
-    uint32_t list = kNoItems;          // an array's items so far: the number of the array if it ended here
-    uint32_t name = 0;                 // of the current member
-    const KeyTree* members = nullptr;  // an object's values by name; of equal names the last one counts
-    bool seen = true;                  // has some array begun like it, or have its names and members been before?
+    uint32_t list = kNoItems;  // items of an array so far: the number of the array if it ended here
+    uint32_t name = 0;  // number of the current member's name
+    const KeyTree* members = nullptr;  // members of an object by name; of equal names the last one counts
+    bool seen = true;  // whether some array has begun like it, or its names and members have occurred before
 
     uint32_t object() const { return members ? members->value : kNoMembers; }
 
@@ -93,7 +95,7 @@ class ValueNumbers {
   public:
     static constexpr uint32_t kNone = ~0u;
 
-    // The scalar before is put to the others; what is tried behind it need not do it again.
+    // Adds the last scalar to the set of scalars, so that copies made for trials need not do it again.
     void settle(Arena& arena) {
         if (is_waiting_) scalars_ = PrefixTree::add(scalars_, begin_, normal_.size(), shared_, normal_, arena);
         is_waiting_ = false;
@@ -116,7 +118,7 @@ class ValueNumbers {
         is_waiting_ = true;
         return number_of(begin_);
     }
-    // The number of the scalar if it ended here; kNone: there is no earlier one like it.
+    // Returns the number of the scalar if it ended here; kNone if no earlier one equals it.
     uint32_t find_scalar() const {
         const PrefixTree* at = same_;
         int32_t k = normal_.size() - begin_;
@@ -124,20 +126,22 @@ class ValueNumbers {
         if (at) at = at->ended(k, normal_);
         return at ? number_of(at->begin) : kNone;
     }
-    // May the scalar go on so that it equals an earlier one?
+    // Whether the scalar may continue to equal an earlier one.
     bool begins_like_another() const { return same_; }
-    // Is it a string that would not, behind one more byte that escapes nothing and ends nothing?
+    // Whether it is a string that can no longer equal an earlier one after byte `c`, which neither escapes nor ends
+    // anything.
     bool leaves(uint8_t c) const {
         return same_ && scalar_.is_plain_string() && !same_->step(normal_.size() - begin_, c, normal_);
     }
 
-    // Has some array begun with these items and one more?
+    // Whether some array has begun with these items followed by `item`.
     bool has_list(const ValueParts& parts, uint32_t item) const { return KeyTree::find(lists_, pair(parts.list, item)); }
     void add_item(ValueParts& parts, uint32_t item, Arena& arena) {
         parts.seen &= has_list(parts, item);
         parts.list = of_pair(lists_, parts.list, item, arena);
     }
-    // A name has ended.  If the object has had it, the value of then no longer counts, seen or not.
+    // Sets the current name. If the object already has it, the earlier value no longer counts, whether or not it was
+    // seen.
     void add_name(ValueParts& parts, uint32_t name) const {
         parts.name = name;
         parts.seen = KeyTree::find(parts.members, name) || (parts.seen && KeyTree::has_high(members_, name));
@@ -150,16 +154,17 @@ class ValueNumbers {
         });
     }
 
-    // The number being written, if it is one.
+    // Returns the number being written, or nullptr.
     const NumberUnits* number() const { return scalar_.number(); }
-    // Append what says which values have numbers: of two copies that have numbered other values, numbers differ in meaning.
+    // Appends what identifies the values that have numbers: in copies that have numbered other values, numbers mean
+    // other values.
     void put_key(std::vector<int64_t>& out) const {
         for (const void* of : {static_cast<const void*>(scalars_), static_cast<const void*>(lists_),
                                static_cast<const void*>(members_), static_cast<const void*>(sets_)})
             out.push_back(reinterpret_cast<intptr_t>(of));
         out.push_back(is_waiting_ ? reinterpret_cast<intptr_t>(normal_.last()) : 0);
     }
-    // Append what decides which scalars the one being written may become.
+    // Appends everything that determines which scalars the one being written may become.
     void put_scalar_key(std::vector<int64_t>& out, bool at_any_place) const {
         out.push_back(same_ ? same_->begin : -1);
         out.push_back(normal_.size() - begin_);
@@ -167,16 +172,18 @@ class ValueNumbers {
     }
 
   private:
-    SharedText normal_;                    // of the scalars, one behind the other
-    const PrefixTree* scalars_ = nullptr;  // that differ
-    const PrefixTree* same_ = nullptr;     // those that begin like the one being written
-    NormalScalar scalar_;                  // the one being written: where in normal_ it begins, and how many of its bytes
-    int32_t begin_ = 0, shared_ = 0;       // are how an earlier one begins, if none goes on like it
-    const KeyTree* lists_ = nullptr;       // numbers of pairs: items and one more item; name and value; two sets of members
+    SharedText normal_;  // normal forms of the scalars, concatenated
+    const PrefixTree* scalars_ = nullptr;  // the distinct scalars
+    const PrefixTree* same_ = nullptr;  // those that begin like the one being written; null: none
+    NormalScalar scalar_;  // the one being written
+    // its position in normal_; if same_ is null, the bytes that it shares with an earlier one
+    int32_t begin_ = 0, shared_ = 0;
+    // numbers of pairs: items and one more item; (members_) name and value; (sets_) two sets of members
+    const KeyTree* lists_ = nullptr;
     const KeyTree* members_ = nullptr;
     const KeyTree* sets_ = nullptr;
     uint32_t next_ = 4;
-    bool is_waiting_ = false;  // is the last scalar new, and none of scalars_ before the next one begins?
+    bool is_waiting_ = false;  // the last scalar is new, and is added to scalars_ when the next one begins
 
     static uint64_t pair(uint32_t a, uint32_t b) { return uint64_t(a) << 32 | b; }
     static uint32_t number_of(int32_t begin) { return uint32_t(begin) << 1 | 1; }

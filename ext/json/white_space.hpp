@@ -1,22 +1,22 @@
-// A bound on runs of white space in JSON text, beside the parse.
+// A bound on runs of white space in JSON text, checked next to the parse.
 //
-// A grammar that takes any white space lets a model write blanks until its tokens are spent.  A bound inside the
-// terminals would multiply every state behind a gap by it.  But where a text stands in JSON does not depend on the
-// schema, so a scanner of a few words knows it:
+// A grammar that takes any white space lets a model write blanks until its tokens are spent. A bound inside the
+// terminals would multiply every state after a gap by the bound. But the position of a text in JSON's structure does
+// not depend on the schema, so a scanner of a few words suffices:
 //
 //     run      bytes of white space since the last other byte, outside strings
-//     depth    brackets that are open
+//     depth    open brackets
 //
-// and a run may have `base + per_level * depth` bytes.  With 2 and 4 that is what a document printed with an indentation
-// of four needs, a line end of two bytes included.  White space is optional wherever it may stand, so refusing more of
-// it never leaves a text without an end, and a mask is the mask without the bound, less the tokens that break it:
+// A run may have `base + per_level * depth` bytes. The values 2 and 4 suffice for a document printed with an
+// indentation of four, including a line end of two bytes. White space is optional wherever it may occur, so refusing
+// more of it never leaves a text without an end. A mask is the mask without the bound, minus the tokens that exceed it:
 //
-//     outside strings    those with more white space in front than is left of the run (`lead`)
-//     anywhere           those with a longer run further in, as ",\n\n\n\n" (`need`: how much the depth must allow)
+//     outside strings    tokens with more leading white space than is left of the run (`lead`)
+//     anywhere           tokens with a longer run further in, like ",\n\n\n\n" (`need`: what the depth must allow)
 //
-// Both are few and fixed for a vocabulary: lists of words to clear, by threshold.  What was tried: a repetition in the
-// terminals (2.8 times the compile time for a bound of 8), a bound of a fixed size (deep documents need runs that shallow
-// ones must not have).
+// Both are few and fixed for a vocabulary: lists of words to clear, by threshold. Two alternatives were tried: a
+// repetition in the terminals (2.8 times the compile time for a bound of 8), and a bound of a fixed size (deep
+// documents need runs that shallow ones must not have).
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -40,18 +40,18 @@ struct WhiteSpaceLimit {
 
 inline bool is_blank(uint8_t c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 
-// Where a text stands; copying it is a checkpoint.
+// The position of a text; a copy is a checkpoint.
 struct WhiteSpaceScan {
     int32_t run = 0, depth = 0;
     bool in_string = false, escaped = false;
 
-    // One byte more; false: the run is too long.
+    // Reads one byte; returns false if the run is too long.
     bool push(uint8_t c, const WhiteSpaceLimit& limit) {
         if (!in_string && is_blank(c)) return ++run <= limit.at(depth);
         step(c);
         return true;
     }
-    // A byte that is no white space outside strings.
+    // Reads a byte that is not white space outside strings.
     void step(uint8_t c) {
         run = 0;
         if (in_string) {
@@ -64,7 +64,7 @@ struct WhiteSpaceScan {
     }
 };
 
-// Which tokens of a vocabulary break a limit, by where the text stands.
+// The tokens of a vocabulary that exceed a limit, by position of the text.
 class WhiteSpaceTokens {
   public:
     const WhiteSpaceLimit limit;
@@ -90,7 +90,7 @@ class WhiteSpaceTokens {
         inside_ = ByThreshold(inside);
         escaped_ = ByThreshold(escaped);
     }
-    // Clear the tokens that may not follow.
+    // Clears the tokens that must not follow.
     void filter(const WhiteSpaceScan& at, uint32_t* mask) const {
         const int64_t allowed = limit.per_level * int64_t(at.depth);
         if (at.in_string) return (at.escaped ? escaped_ : inside_).clear(allowed, mask);
@@ -103,14 +103,15 @@ class WhiteSpaceTokens {
         int64_t size;
         int32_t id;
     };
-    // Tokens of a size above a threshold, as words of a mask.
+    // Tokens with a size above a threshold, as words of a mask.
     class ByThreshold {
       public:
         ByThreshold() = default;
         explicit ByThreshold(std::vector<Token>& tokens) {
             int64_t most = 0;
             for (const Token& t : tokens) most = std::max(most, t.size);
-            // A token counts for every threshold below its size: those with thousands of bytes are few.
+            // A token is stored for every threshold below its size, up to a limit: tokens with thousands of bytes are
+            // few.
             std::vector<std::map<uint32_t, uint32_t>> bits{size_t(std::min<int64_t>(most, kThresholds))};
             for (const Token& t : tokens)
                 for (size_t k = 0; k < bits.size() && int64_t(k) < t.size; ++k)
@@ -132,14 +133,15 @@ class WhiteSpaceTokens {
         }
 
       private:
-        static constexpr int64_t kThresholds = 64;  // beyond, tokens are looked at one by one
+        static constexpr int64_t kThresholds = 64;  // above it, tokens are compared one by one
         std::vector<std::vector<std::pair<uint32_t, uint32_t>>> words_;
         std::vector<Token> long_;
     };
 
     ByThreshold lead_, outside_, inside_, escaped_;
 
-    // What the depth in front must allow beyond the base for the runs of p, read from `at` with depth 0.
+    // Adds a token with what the depth before it must allow beyond the base for the runs of p, read from `at` with
+    // depth 0.
     void add(std::vector<Token>& out, const uint8_t* p, const uint8_t* end, WhiteSpaceScan at, int32_t id) const {
         int64_t need = 0;
         for (; p < end; ++p) {
@@ -150,7 +152,7 @@ class WhiteSpaceTokens {
     }
 };
 
-// The tables of one vocabulary, by limit, made when one is met first; they live as long as it does.
+// The tables of one vocabulary by limit, made on first use; they live as long as the vocabulary.
 class WhiteSpaceTables {
   public:
     template <class V> explicit WhiteSpaceTables(const V&) {}

@@ -1,14 +1,14 @@
-// A chain of lexer states: the same bytes lead from each state to the next one, and behind the last one to nothing.
+// A chain of lexer states: the same bytes lead from each state to the next one, and have no edge in the last one.
 //
-// "At most 63 letters" is such a chain, where the last letters of a long word lead on and the next one is refused.
-// From a state near the end of a chain, a token over its bytes stays inside exactly if it is short enough, so the
-// tokens of the loop on the same bytes (profiles/loop_runs.hpp) say all about it, but for the bytes that lead out.
+// "At most 63 letters" is such a chain: letters continue until the 63rd, and the next one is refused. From a state near
+// the end of a chain, a token over the chain's bytes stays inside exactly if it is short enough. So the tokens of a
+// loop on the same bytes (profiles/loop_runs.hpp) determine the result, except for bytes that leave the chain.
 //
 //   states   the state after 0, 1, ... bytes
-//   bytes    those bytes, all of them ASCII
+//   bytes    the chain's bytes, all of them ASCII
 //
-// A chain stops where none of its bytes leads on, or where the longest token has ended.
-// No state of a chain accepts, so no token is cut within it.
+// A chain ends where none of its bytes has an edge, or at the length of the longest token. No state of a chain accepts,
+// so no token is cut within it.
 #pragma once
 #include "lexer/lexer.hpp"
 
@@ -22,7 +22,7 @@ class StateChain {
 
     explicit StateChain(Lexer& lexer) : lexer_(lexer) {}
 
-    // Find the chain that begins in state y; false where none does. `longest`: bytes of the longest token.
+    // Finds the chain that begins in state y; returns false if there is none. `longest`: bytes of the longest token.
     bool find(int32_t y, int32_t longest) {
         states.assign(1, y);
         counts.assign(1, 0);
@@ -38,12 +38,13 @@ class StateChain {
     }
 
   private:
-    static constexpr int32_t kFewest = kManyBytes / 2;  // bytes; for fewer a plain walk is short
-    static constexpr int32_t kShortest = 3;             // states behind the first; likewise
+    static constexpr int32_t kFewest = kManyBytes / 2;  // bytes; with fewer a plain walk is short
+    static constexpr int32_t kShortest = 3;  // states after the first; with fewer a plain walk is short
     Lexer& lexer_;
-    bool agrees_ = false;  // all bytes of the chain do the same in the last state that was looked at
+    bool agrees_ = false;  // all bytes of the chain have the same edge in the state that `next` visited last
 
-    // The ASCII bytes that lead to the state to which most of them lead, unless that is y.
+    // Sets `bytes` to the ASCII bytes that lead to the most frequent target; returns false if this is y or the bytes
+    // are few.
     bool choose_bytes(int32_t y) {
         lexer_.expand(y);
         const LexState& s = lexer_.states[y];
@@ -57,7 +58,7 @@ class StateChain {
             if (e.target == best && e.lo < 0x80) bytes.add_range(e.lo, std::min<uint8_t>(e.hi, 0x7F));
         return best != y && bytes.count() >= kFewest;
     }
-    // The edge that all bytes of the chain take from x, or null where none of them has one.
+    // Returns the edge that all bytes of the chain take from x, or null if none of them has an edge.
     const Edge* next(int32_t x) {
         lexer_.expand(x);
         const LexState& s = lexer_.states[x];

@@ -1,22 +1,22 @@
-// A lexer state as it is kept: what lexer.hpp says a state is, in few bytes, because a constraint has thousands.
+// The compact representation of a lexer state (lexer.hpp); a constraint has thousands of them.
 //
-// Lists lie in the lexer's arenas. Hypotheses are written one behind the other as
+// Lists are stored in the lexer's arenas. Hypotheses are concatenated, each as
 //
 //   context, number of main components, these, number of watched components, these
 //
-// which is how they are told apart, and how an artifact has them.
+// This encoding also serves as the key of a state, and is the form in an artifact.
 #pragma once
 #include "containers/lists.hpp"
 #include "regular/dfa.hpp"
 
 namespace wfsa {
 
-struct Hypothesis {  // as it is read
+struct Hypothesis {  // a view of the encoding
     int32_t context;
     List main, watch;
 };
 
-struct HypothesisDraft {  // as it is made
+struct HypothesisDraft {  // a hypothesis under construction
     int32_t context;
     vector<int32_t> main, watch;
     bool operator<(const HypothesisDraft& o) const {
@@ -58,12 +58,12 @@ class Hypotheses {
     bool empty() const { return code.empty(); }
     Hypothesis front() const { return *begin(); }
     bool alone() const { return !empty() && !(++begin() != end()); }
-    // One hypothesis of one component, of which nothing is left to be told.
+    // Whether this is one hypothesis with one main component and no context.
     static bool is_component(List code) { return code.size() == 4 && code[0] < 0 && code[1] == 1; }
 };
 
 struct Accept {
-    int32_t term, watch;  // watch: interned set of components that must not accept later
+    int32_t term, watch;  // `watch`: interned set of components that must not accept later
     template <class Self, class V> static void fields(Self& a, V& v) {
         v.kept("term", a.term);
         v.kept("watch", a.watch);
@@ -73,18 +73,18 @@ struct Accept {
 
 struct LexState {
     Hypotheses hyps;
-    Span<Edge> edges;        // targets are lexer states
+    Span<Edge> edges;  // targets are lexer states
     Span<Accept> accepts;    // terminals that may be cut here
-    int32_t span = -1;       // counts with which the state is alive (number in `spans`); -1: all
+    int32_t span = -1;  // counts with which the state is alive, as a number in `spans`; -1: all
     int32_t profile = -1;
-    int32_t staying = -1;    // what staying.hpp knows of it, once asked for
-    bool root = false;       // nothing read since the boundary
-    bool boundary = false;   // root, or an ignored terminal just ended: token-level terminals may follow
+    int32_t staying = -1;  // result of staying.hpp for this state, or -1
+    bool root = false;  // nothing has been read since the boundary
+    bool boundary = false;  // root, or an ignored terminal has just ended: terminals of token ids may follow
     bool goes_on = false;    // some byte can follow without a cut
     bool expanded = false;
-    bool counted = false;    // a counted terminal is being read: the count matters
+    bool counted = false;  // a counted terminal is being read, so the count matters
 
-    // As it is saved; `span` and `counted` follow from the hypotheses.
+    // The saved fields; `span` and `counted` are derived from the hypotheses.
     template <class Self, class V> static void fields(Self& s, V& v) {
         v.flags("flags", s.root, s.boundary, s.goes_on, s.expanded);
         v.kept("profile", s.profile);

@@ -1,29 +1,30 @@
-// Lexer states: what the bytes since the last terminal boundary may still become.
+// The lexer. A lexer state represents what the bytes since the last terminal boundary may still become.
 //
-// A component is a state of one terminal's DFA; all DFAs share one numbering.  A lexer state is a set of hypotheses
+// A component is a state of one terminal's DFA; all DFAs share one numbering. A lexer state is a set of hypotheses
 //
 //   (context, main, watch)
-//     context   the admissible terminals (a sorted set, interned) from which lexing started; kept only while an
-//               ignored terminal is alive, because after it lexing starts there again; else -1
+//     context   the admissible terminals (a sorted set, interned) from which lexing started. It is kept only while an
+//               ignored terminal is alive, because lexing starts there again after it; otherwise -1
 //     main      components that the current terminal may be in
 //     watch     components of earlier, longer candidates: if one of them accepts, this cut was wrong and is void
 //
-// Terminals of equal rank that match alike are all taken.  A terminal that is to match as short as can be (its DFA has
-// no edge out of an accepting state) drops all that compete with it where it accepts, and one that ends anywhere
-// (Match::kAny) competes with nothing: it is cut without a watch, and is in none.
+// Terminals of equal rank that match alike are all taken. A terminal with the shortest match (its DFA has no edge out
+// of an accepting state) drops all its competitors where it accepts. A terminal that ends anywhere (Match::kAny)
+// competes with nothing: it is cut without a watch, and is in no watch set.
 //
-// Under "cfg" there is one hypothesis without watch: the union DFA of the admissible terminals.  Under "longest" a
-// terminal that is complete but could go on may be cut only under watch.  The end of
-// ignored white space is no event for the parser: the state itself restarts at its context.
+// Under "cfg" there is one hypothesis without watch: the union DFA of the admissible terminals. Under "longest" a
+// terminal that is complete but could go on may be cut only under watch. The end of ignored white space does not
+// concern the parser: the state itself restarts at its context.
 //
-// Every live state is viable: components can reach acceptance and all terminals in a context are admissible.
+// Every live state is viable: components can reach acceptance, and all terminals in a context are admissible.
 //
-// Counted terminals ("cfg").  A string of 5 to 8,192 characters has the automaton of any string; what differs is how
-// many units (characters) a word may have.  Copies of the automaton would make 8,192 times the states.  Instead an edge
-// says whether its bytes begin a unit, who runs the lexer counts (one number beside the state, because all counted
-// terminals of a state started together), and a state with a count k is alive if k is in the state's span: what can
-// still come (terminals.hpp) brings it to `least` and not past `most`.
-// States are interned and expanded on demand; ahead of time the compiler expands all that can be reached.
+// Counted terminals ("cfg"): a string of 5 to 8,192 characters has the automaton of any string, plus bounds on the
+// number of units (characters). Copies of the automaton would multiply its states by 8,192. Instead an edge says
+// whether its bytes begin a unit, and the caller of the lexer counts. One number next to the state suffices, because
+// all counted terminals of a state started together. A state with count k is alive if k is in the state's span: the
+// units that can still come (UnitsLeft) lead to at least `least` and at most `most`.
+//
+// States are interned and expanded on demand. Ahead of time the compiler expands all that can be reached.
 #pragma once
 #include "containers/growth_lock.hpp"
 #include "containers/lists.hpp"
@@ -40,11 +41,11 @@ class Lexer {
     StableVector<LexState> states;
     Interner contexts, watches;
     Interner spans;  // disjoint ascending ranges of counts: lo, hi, lo, hi, ...
-    int64_t limit = 1 << 22;  // of states with several components
+    int64_t limit = 1 << 22;  // most states with several components
 
     Lexer() { watches.intern({}); }
 
-    // The count after an edge into `target`.
+    // Returns the count after an edge into `target`.
     int32_t count_after(const LexState& target, int32_t count, const Edge& e) const {
         return target.counted ? count + e.count : 0;
     }
@@ -76,7 +77,7 @@ class Lexer {
         roots_.emplace(pair_key(context, watch), y);
         return y;
     }
-    // The root state like y that watches nothing.
+    // Returns the root state that equals y without its watch set.
     int32_t unwatched(int32_t y) {
         vector<HypothesisDraft> hyps;
         for (const Hypothesis& h : states[y].hyps) hyps.push_back({h.context, h.main.vector(), {}});
@@ -94,8 +95,8 @@ class Lexer {
         s.expanded = true;
     }
 
-    // The bytes that can begin what follows accept `a`: what follows the terminal, if it makes no watched one accept.
-    // `any`: as if every byte could follow a terminal.
+    // Returns the bytes that can begin what follows accept `a`: the bytes that may follow the terminal, without those
+    // on which a watched component accepts. `any`: as if every byte could follow the terminal.
     ByteBits first_bytes(const Accept& a, bool any = false) const {
         ByteBits out = terms[a.term].follow;
         if (any) out.add_range(0, 255);
@@ -103,14 +104,14 @@ class Lexer {
             for (const Edge& e : terms.row(c)) if (terms.accept[e.target]) out = out.without(ByteBits::range(e.lo, e.hi));
         return out;
     }
-    // Do y and z treat every text of at most `length` bytes alike?
+    // Whether y and z treat all texts of at most `length` bytes alike.
     bool alike(int32_t y, int32_t z, int32_t length) const {
         if (!comparable(y, z)) return false;
         const List a = states[y].hyps.front().main, b = states[z].hyps.front().main;
         for (size_t k = 0; k < a.size(); ++k) if (!terms.alike(a[k], b[k], length)) return false;
         return true;
     }
-    // How long texts may be that y and z are known to treat alike; 0: not known of any.
+    // Returns a length up to which y and z are known to treat all texts alike; 0 if none is known.
     int32_t alike_length(int32_t y, int32_t z) const {
         if (!comparable(y, z)) return 0;
         const List a = states[y].hyps.front().main, b = states[z].hyps.front().main;
@@ -119,20 +120,21 @@ class Lexer {
         return out;
     }
 
-    // One step of a watch set; void_ is set when a component accepts.  Returns the interned rest (0: nothing left).
-    int32_t step_watch(int32_t watch, uint8_t b, bool& void_) {
+    // Advances a watch set by one byte; sets `void_` if a component accepts. Returns the interned rest (0: nothing is
+    // left).
+    int32_t step_watch(int32_t watch, uint8_t b, bool& is_void) {
         vector<int32_t> out;
         for (int32_t c : watches[watch])
             for (const Edge& e : terms.row(c))
                 if (e.lo <= b && b <= e.hi) {
                     out.push_back(e.target);
-                    void_ |= bool(terms.accept[e.target]);
+                    is_void |= bool(terms.accept[e.target]);
                 }
         sort_unique(out);
         return watches.intern(out);
     }
 
-    // `complete`: is nothing left to be expanded?
+    // `complete`: the lexer is fully expanded.
     template <class Self, class V>
     static void fields(Self& l, V& v, int64_t n_terms, bool complete) {
         v.given("terminals", l.terms, n_terms);
@@ -149,14 +151,14 @@ class Lexer {
     }
 
   private:
-    // Do y and z differ in their components at most?
+    // Whether y and z differ at most in their components.
     bool comparable(int32_t y, int32_t z) const {
         const LexState &s = states[y], &o = states[z];
         if (!s.hyps.alone() || !o.hyps.alone() || s.root != o.root || s.span != o.span) return false;
         const Hypothesis a = s.hyps.front(), b = o.hyps.front();
         return a.context == b.context && a.watch == b.watch && a.main.size() == b.main.size();
     }
-    // The usual case: one component alone, whose DFA says it all.
+    // The usual case: one component, whose DFA determines the edges.
     void step_one(int32_t c, vector<Edge>& out) {
         vector<HypothesisDraft> next{{-1, {0}, {}}};
         for (const Edge& e : terms.row(c)) {
@@ -186,7 +188,7 @@ class Lexer {
         splitter_.run([&](uint8_t lo, uint8_t hi, const vector<int32_t>& hits) {
             next.clear();
             const uint8_t count = counts(hits);
-            for (size_t i = 0; i < hits.size();) {  // slots of one hypothesis are neighbours
+            for (size_t i = 0; i < hits.size();) {  // slots of one hypothesis are adjacent
                 const int32_t of = slots_[hits[i]].hyp;
                 HypothesisDraft to{context[of < n ? of : of - n], {}, {}};
                 bool is_void = false;
@@ -225,7 +227,7 @@ class Lexer {
     };
     SavedStates saved_states() const;  // state_order.hpp
     vector<SavedRoot> saved_roots() const;
-    // Appends a state that was read; its lists are copied. A complete lexer is not asked for numbers.
+    // Appends a loaded state, with copies of its lists. In a complete lexer, states are never looked up by their key.
     void restore(LexState s, int64_t n_terms, bool complete) {
         check(!complete || (s.expanded && s.profile >= 0), "a complete artifact has an unfinished lexer state");
         for (size_t i = 1; i < s.edges.size(); ++i) check(s.edges[i - 1].hi < s.edges[i].lo, "a row of lexer edges is not sorted");
@@ -267,20 +269,21 @@ class Lexer {
         roots_[pair_key(r.context, r.watch)] = r.state;
     }
     struct Slot { int32_t hyp, target; bool watch; uint8_t count; };
-    Interner keys_;          // of states of several components
-    vector<int32_t> ids_;    // by key
+    Interner keys_;  // keys of states with several components
+    vector<int32_t> ids_;  // state by number of its key
     std::unordered_map<uint64_t, int32_t> roots_;
     vector<Slot> slots_;
     RangeSplitter splitter_;
     vector<int32_t> key_;
-    int32_t key_number_ = -1;  // in keys_; -1: a component alone
+    int32_t key_number_ = -1;  // number in keys_; -1: a state of one component
     SpanArena<Edge> edges_;
     SpanArena<Accept> accepts_;
     ListArena codes_;
     vector<Accept> accepts_of_;
-    vector<int32_t> alone_;  // component -> the state of it alone, -1 if there is none yet
+    vector<int32_t> alone_;  // component -> the state with only this component, or -1
 
-    // Where the number of the state `key_` (is it a root, then its hypotheses) is kept; -1 if there is none yet.
+    // Returns the place of the state number for `key_` (a flag for roots, then the hypotheses); -1 there means a new
+    // state.
     int32_t& number() {
         const List code = List(key_).from(1);
         if (!key_[0] && Hypotheses::is_component(code)) {
@@ -293,7 +296,7 @@ class Lexer {
         key_number_ = k;
         return ids_[k];
     }
-    // The hypotheses of the state that was numbered last, to stay.
+    // Returns a permanent copy of the hypotheses of the state that was numbered last.
     List keep_code() { return key_number_ < 0 ? codes_.keep(List(key_).from(1)) : keys_[key_number_].from(1); }
 
     void feed(int32_t c, int32_t hyp, bool watch) {
@@ -302,7 +305,7 @@ class Lexer {
             slots_.push_back({hyp, e.target, watch, e.count});
         }
     }
-    // Do these bytes begin a unit?  Counted terminals that compete have to agree.
+    // Returns whether these bytes begin a unit. Counted terminals that compete must agree.
     uint8_t counts(const vector<int32_t>& hits) const {
         int32_t out = -1;
         for (int32_t i : hits) {
@@ -312,7 +315,7 @@ class Lexer {
         }
         return uint8_t(std::max(out, 0));
     }
-    // Counts with which one of the components is alive.
+    // Sets the counts with which one of the components is alive.
     void measure(LexState& s) {
         vector<std::pair<int32_t, int32_t>> ranges;
         bool always = false;
@@ -333,14 +336,14 @@ class Lexer {
         }
         s.span = spans.intern(span);
     }
-    // "longest": of the terminals that compete, the highest rank that accepts; -1: none does.
+    // "longest": returns the highest rank of the competing terminals that accept, or -1.
     template <class Components> int32_t best_rank(const Components& main) const {
         int32_t best = -1;
         for (int32_t c : main)
             if (terms.accept[c] && terms.competes(c)) best = std::max(best, terms[terms.term[c]].rank);
         return best;
     }
-    // Is component c cut here, if `best` is the best rank?
+    // Whether component c is cut here, given the best rank.
     bool is_cut(int32_t c, int32_t best) const {
         return terms.accept[c] && (!terms.competes(c) || terms[terms.term[c]].rank == best);
     }
@@ -350,7 +353,7 @@ class Lexer {
         for (int32_t c : main) if (is_cut(c, best) && terms[terms.term[c]].restarts_lexing) return true;
         return false;
     }
-    // Where a terminal that matches as short as can be accepts, those that compete with it are given up.
+    // Drops the competitors of a terminal with the shortest match where it accepts.
     void give_up_longer(vector<int32_t>& main) const {
         const auto ends = [this](int32_t c) {
             return terms.accept[c] && terms[terms.term[c]].match == Match::kShortest;
@@ -360,7 +363,7 @@ class Lexer {
                                   [&](int32_t c) { return terms.competes(c) && !ends(c); }),
                    main.end());
     }
-    // A watched component adds nothing if every byte it can read makes another one accept.
+    // Removes watched components that are redundant: every byte that they read makes another one accept.
     vector<int32_t> without_redundant(vector<int32_t> watch) const {
         sort_unique(watch);
         for (size_t i = watch.size(); i-- > 0 && watch.size() > 1;) {
@@ -386,7 +389,7 @@ class Lexer {
         for (const HypothesisDraft& h : hyps) h.write(key_);
         int32_t& y = number();
         if (y >= 0) return y;
-        if (int64_t(ids_.size()) > limit)  // states of one component are no more than the components
+        if (int64_t(ids_.size()) > limit)  // states of one component are limited by the number of components
             throw LimitExceeded("the lexer needs more than " + std::to_string(limit) + " states");
         y = int32_t(states.size());
         states.emplace_back();
@@ -402,7 +405,7 @@ class Lexer {
                 continue;
             }
             const int32_t best = best_rank(h.main);
-            int32_t watched = -1;  // by who competes, interned
+            int32_t watched = -1;  // watch set of competing terminals, interned
             for (int32_t c : h.main) {
                 if (!is_cut(c, best)) continue;
                 const int32_t t = terms.term[c];

@@ -1,14 +1,15 @@
-// Components from which no plain text leads to an end: every run of the printable ASCII characters that a JSON string
-// holds as they are (all but the quote and the backslash) leads on, and no terminal can end within it.
+// Components from which no plain text reaches an end: on every run of the printable ASCII characters that a JSON string
+// contains unescaped (all but the quote and the backslash), the component has an edge and no terminal can end.
 //
 //   goes_on   every such run leads to a state
 //   quiet     no such run leads to an accepting state
 //
-// Within a name that is in no list, or a string that a pattern excludes, the automaton's states are many and differ only
-// in what a quote means; for tokens without one they are all alike.
+// Within a name that is in no list, or a string that a pattern excludes, the automaton has many states that differ only
+// in the effect of a quote. For tokens without a quote all of them are alike.
 //
-// Method: two greatest fixed points over the edges on these bytes, for one terminal when it is first asked for. Passes go
-// from the last state to the first, as most edges lead on; what is not settled after a few of them counts as "no".
+// Method: two greatest fixed points over the edges on these bytes, computed per terminal on first use. Passes run from
+// the last state to the first, because most edges lead forward. What is not settled after kPasses passes counts as
+// "no".
 #pragma once
 #include "lexer/terminals.hpp"
 
@@ -43,7 +44,7 @@ class Quiet {
         if (!(known_[c] & kKnown)) settle(c);
         return known_[c];
     }
-    // Of all components of a terminal.
+    // Computes the flags of all components of the terminal of c.
     void settle(int32_t c) {
         const int32_t t = terms_.term[c], base = terms_[t].start;
         int32_t end = base;
@@ -52,14 +53,14 @@ class Quiet {
         for (int pass = 0; changed && pass < kPasses; ++pass) {
             changed = false;
             for (int32_t s = end; s-- > base;) {
-                const uint8_t now = known_[s] & looked_at(s);
+                const uint8_t now = known_[s] & flags_of(s);
                 changed |= now != known_[s];
                 known_[s] = now;
             }
         }
         for (int32_t s = base; s < end; ++s) known_[s] = uint8_t((changed ? 0 : known_[s]) | kKnown);
     }
-    uint8_t looked_at(int32_t s) const {
+    uint8_t flags_of(int32_t s) const {
         ByteBits left = plain();
         uint8_t out = kGoesOn | kQuiet;
         for (const Edge& edge : terms_.row(s)) {

@@ -1,8 +1,8 @@
-// An order of lexer states that says nothing of when they were met: breadth first from the roots, which are ordered by
-// their hypotheses, and edges by their bytes.
+// An order of lexer states that does not depend on when they were created: breadth first from the roots, which are
+// ordered by their hypotheses, with edges in the order of their bytes.
 //
-// Which states are met first depends on what a vocabulary has compiled before, since a walk that is known is not taken.
-// What is made in this order, and numbered in it when it is saved, is the same whatever came before.
+// The order of creation depends on what a vocabulary has compiled before, because cached walks are not repeated. Tables
+// that are made and saved in this order are the same whatever came before.
 #pragma once
 #include "lexer/lexer.hpp"
 
@@ -13,31 +13,31 @@ class StateOrder {
     explicit StateOrder(const Lexer& lexer) : lexer_(lexer) {}
 
     size_t size() const { return states_.size(); }
-    // The i-th state; -1: there are no more. All before it have been followed.
+    // Returns the i-th state, or -1 at the end. All states before it must have been followed.
     int32_t operator[](size_t i) {
         if (i == states_.size()) add_others();
         return i < states_.size() ? states_[i] : -1;
     }
-    // The states that an expanded one leads to come next, if they are new.
+    // Appends the successors of an expanded state, if they are new.
     void follow(int32_t y) { for (const Edge& e : lexer_.states[y].edges) add(e.target); }
 
   private:
     const Lexer& lexer_;
     vector<int32_t> states_;
-    vector<uint8_t> is_there_;  // by state
+    vector<uint8_t> is_listed_;  // by state
 
     void add(int32_t y) {
-        if (is_there_.size() <= size_t(y)) is_there_.resize(lexer_.states.size(), 0);
-        if (is_there_[y]) return;
-        is_there_[y] = 1;
+        if (is_listed_.size() <= size_t(y)) is_listed_.resize(lexer_.states.size(), 0);
+        if (is_listed_[y]) return;
+        is_listed_[y] = 1;
         states_.push_back(y);
     }
-    // The roots that are not there; if there are none, all other states.
+    // Adds the roots that are missing, or, if none is, all other missing states.
     void add_others() {
-        is_there_.resize(lexer_.states.size(), 0);
+        is_listed_.resize(lexer_.states.size(), 0);
         vector<int32_t> roots, others;
-        for (int32_t y = 0; y < int32_t(is_there_.size()); ++y)
-            if (!is_there_[y]) (lexer_.states[y].root ? roots : others).push_back(y);
+        for (int32_t y = 0; y < int32_t(is_listed_.size()); ++y)
+            if (!is_listed_[y]) (lexer_.states[y].root ? roots : others).push_back(y);
         vector<int32_t>& more = roots.empty() ? others : roots;
         std::sort(more.begin(), more.end(), [&](int32_t a, int32_t b) {
             const List x = lexer_.states[a].hyps.code, y = lexer_.states[b].hyps.code;
@@ -47,10 +47,10 @@ class StateOrder {
     }
 };
 
-// The tables of a lexer as they are saved: states in this order, and spans in the order in which they have them, which is
-// how reading the states numbers them.
+// The numbering of a saved lexer: states in this order, and spans in the order in which these states refer to them,
+// which is the numbering that loading restores.
 struct SavedLexer {
-    vector<int32_t> states, number_of, span_of;  // in order; state, span -> its number there
+    vector<int32_t> states, number_of, span_of;  // in order; state or span -> its saved number
 
     explicit SavedLexer(const Lexer& lexer) : number_of(lexer.states.size()), span_of(size_t(lexer.spans.size()), -1) {
         StateOrder order(lexer);

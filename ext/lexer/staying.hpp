@@ -1,18 +1,19 @@
-// Which bytes keep the lexer inside the terminals of a state: then a whole subtree of a trie is decided in one step.
+// Finds the bytes that keep the lexer inside the terminals of a state, so that a whole subtree of a trie is decided in
+// one step.
 //
-// For a state y, a set of bytes L such that every text over L, read from y on, has a live state at its end and is cut
-// nowhere.  The body of a string loops on nearly all bytes; where the string shall hold a word somewhere, or none of
-// some names, there are a few more states, and all go round among themselves; where it is counted by copies of states
-// (as `\w{1,64}`), no text of up to so many bytes leaves them.
+// For a state y this computes a set of bytes L such that every text over L, read from y on, ends in a live state and is
+// cut nowhere. The body of a string loops on nearly all bytes. If the string must contain a word somewhere, or none of
+// some names, there are a few more states, which lead to each other. If its length is counted by copies of states (as
+// in `\w{1,64}`), texts up to a certain length do not leave them.
 //
-// Method: states are visited breadth first from y, a layer a byte.  A byte that leads to a state with no edge for most
-// of L (the end of a string, a backslash) is taken out of L; where that would leave less than half of it, the visit
-// ends, and holds for texts no longer than the layers visited.  Sound whatever is taken out: all states visited have
-// edges for all that is left.
-// What holds for y holds for the states that were visited on the way, for texts shorter by the layers before them.
+// Method: states are visited breadth first from y, one layer per byte. A byte that leads to a state with no edge for
+// most of L (the end of a string, a backslash) is removed from L. If that would leave less than half of L, the visit
+// ends, and the result holds for texts no longer than the number of layers. Removing any byte is sound: all visited
+// states have edges for all bytes that are left. The result for y also holds for the visited states, for texts shorter
+// by the layers before them.
 //
-// Characters of several bytes are taken as a whole: their bytes lead through states that have no other edges.  If all
-// well-formed ones lead from every visited state to visited ones, subtrees of whole characters are decided, too.
+// Characters of several bytes are treated as a whole: their bytes lead through states without other edges. If all
+// well-formed ones lead from visited states to visited states, subtrees of whole characters are decided too.
 #pragma once
 #include "lexer/lexer.hpp"
 #include "lexer/quiet.hpp"
@@ -23,30 +24,31 @@ class Staying {
   public:
     explicit Staying(Lexer& lexer) : lexer_(lexer), quiet_(lexer.terms) {}
 
-    // Do all ways down from a node of a trie, which was entered in the expanded state y, stay inside y's terminals, and
-    // uncut?  With counted terminals either all bytes, or all characters, below begin a unit or none; counts are for the
-    // caller to check.  `wide`: a cut may be followed by any byte.
+    // Whether all paths below a node of a trie, where the expanded state y is reached, stay inside y's terminals and
+    // are not cut. With counted terminals, either all bytes (or all characters) below begin a unit or none does; the
+    // caller checks counts. `wide`: any byte may follow a cut.
     bool stays(int32_t y, const TrieNode& node, bool wide = false) {
         const LexState& s = lexer_.states[y];
         if (s.staying < 0) keep(y, loops_of(s, y));
         Known& known = known_[s.staying];
         return fits(known, s, node, wide) || visits(y, known, node, wide) || stays_plainly(y, node);
     }
-    // The same, where it is seen at once: below are plain characters only (quiet.hpp), and nothing is counted.
+    // Like `stays`, for the case that is decided at once: only plain characters are below (quiet.hpp), and nothing is
+    // counted.
     bool stays_plainly(int32_t y, const TrieNode& node) {
         if (!node.below.subset_of(Quiet::plain())) return false;
         if (plain_.size() <= size_t(y)) plain_.resize(lexer_.states.size(), kUnknown);
         if (plain_[y] == kUnknown) plain_[y] = is_plain(lexer_.states[y]) ? kYes : kNo;
         return plain_[y] == kYes;
     }
-    // Of what stays: does anything begin a unit, and then each character of it, or each byte?
+    // For a subtree that stays: whether its characters, or else its bytes, each begin a unit.
     bool counts(int32_t y, const TrieNode& node) const {
         const LexState& s = lexer_.states[y];
         return s.span >= 0 && node.below.intersects(counted(s));
     }
     bool by_characters(int32_t y) const { return known_[lexer_.states[y].staying].characters; }
-    // Does y loop on several bytes, can no terminal end in it, and begin all of these bytes a unit or none?  Then they
-    // are filled in, and whether all characters of several bytes loop, too.
+    // Whether y loops on several bytes, no terminal can end in it, and either all of these bytes begin a unit or none
+    // does. Sets `loop` to the bytes, and `characters` to whether all characters of several bytes loop too.
     bool loops(int32_t y, ByteBits& loop, bool& characters) {
         const LexState& s = lexer_.states[y];
         if (!s.accepts.empty()) return false;
@@ -59,7 +61,7 @@ class Staying {
         if (characters) all.add_range(kLeadBytes[0].lo, std::end(kLeadBytes)[-1].hi);
         return all.subset_of(counted(s)) || !all.intersects(counted(s));
     }
-    // The bytes that begin a unit.
+    // Returns the bytes that begin a unit.
     static ByteBits counted(const LexState& s) {
         ByteBits out;
         for (const Edge& e : s.edges) if (e.count) out.add_range(e.lo, e.hi);
@@ -73,26 +75,26 @@ class Staying {
   private:
     struct Known {
         ByteBits bytes;              // L
-        int32_t lasts = INT32_MAX;   // for texts of so many bytes
-        int32_t n_missed = 0;        // slots of subtrees that did not fit, though all their bytes have edges in y
-        int32_t n_next = 512;        // ... with which more states are visited
+        int32_t lasts = INT32_MAX;  // for texts of at most this many bytes
+        int32_t n_missed = 0;  // slots of subtrees that did not fit although all their bytes have edges in y
+        int32_t n_next = 512;  // value of n_missed at which the next visit is made
         bool characters = false;
-        bool accepts = false;        // may a terminal end in one of the states?
+        bool accepts = false;  // a terminal may end in one of the states
     };
-    static constexpr int32_t kFew = 16;           // bytes: for fewer only loops of y itself are looked for
+    static constexpr int32_t kFew = 16;  // bytes; with fewer only loops of y itself are considered
     static constexpr int32_t kWorthLooking = 16;  // slots
     static constexpr int32_t kMostMissed = 1 << 20;
-    static constexpr int32_t kSlotsForState = 16;  // missed, for one state to be visited
-    static constexpr int32_t kMostLayers = 48;   // few ways down a trie are longer
-    static constexpr int32_t kFewLayers = 16;    // for texts no longer a state is not told by another one's visit
+    static constexpr int32_t kSlotsForState = 16;  // missed slots that pay for one visited state
+    static constexpr int32_t kMostLayers = 48;  // few paths down a trie are longer
+    static constexpr int32_t kFewLayers = 16;  // results for shorter texts are not passed on to other states
     enum : uint8_t { kUnknown, kNo, kYes };
     Lexer& lexer_;
     Quiet quiet_;
     vector<uint8_t> plain_;    // by state
     StableVector<Known> known_;
-    vector<int32_t> seen_;     // states, layer by layer
-    vector<size_t> ends_;      // of the layers
-    vector<uint32_t> stamps_;  // by state: the last visit that met it
+    vector<int32_t> seen_;  // states, layer by layer
+    vector<size_t> ends_;  // end of each layer in seen_
+    vector<uint32_t> stamps_;  // by state: the last visit that reached it
     uint32_t stamp_ = 0;
 
     bool is_plain(const LexState& s) {
@@ -117,7 +119,7 @@ class Staying {
         const ByteBits units = counted(s);
         return !begins.intersects(units) || begins.subset_of(units);
     }
-    // Not known to stay: is it, when the states around y are visited, for which enough was missed?
+    // If a subtree does not fit: visits the states around y, provided that enough slots were missed, and tries again.
     bool visits(int32_t y, Known& known, const TrieNode& node, bool wide) {
         const LexState& s = lexer_.states[y];
         const int32_t n_slots = node.slot_hi - node.slot_lo;
@@ -125,21 +127,21 @@ class Staying {
         known.n_missed += n_slots;
         if (known.n_missed < known.n_next) return false;
         known.n_next = 8 * known.n_missed;
-        Known found = known;
-        if (!visit(y, found) || found.lasts < kFewLayers || !known.bytes.subset_of(found.bytes)) return false;
-        known = found;
-        tell(found);
-        return fits(found, s, node, wide);
+        Known visited = known;
+        if (!visit(y, visited) || visited.lasts < kFewLayers || !known.bytes.subset_of(visited.bytes)) return false;
+        known = visited;
+        propagate(visited);
+        return fits(visited, s, node, wide);
     }
-    void keep(int32_t y, const Known& found) {
+    void keep(int32_t y, const Known& visited) {
         lexer_.states[y].staying = int32_t(known_.size());
-        known_.push_back(found);
+        known_.push_back(visited);
     }
-    // What a visit found holds for the states that it met, too, for so many bytes less; said to those that take little
-    // more.  So the states of one string, or of one counter, take one visit.
-    void tell(const Known& found) {
+    // Passes the result of a visit on to the states that it reached, for texts shorter by their layer, if these take
+    // few other bytes. So the states of one string, or of one counter, need one visit.
+    void propagate(const Known& visited) {
         for (size_t layer = 1; layer < ends_.size(); ++layer) {
-            Known of = found;
+            Known of = visited;
             if (of.lasts != INT32_MAX) of.lasts -= int32_t(layer);
             if (of.lasts < kFewLayers) return;
             for (size_t i = ends_[layer - 1]; i < ends_[layer]; ++i) {
@@ -150,14 +152,14 @@ class Staying {
             }
         }
     }
-    // The bytes that an expanded state takes without a cut before them.
+    // Returns the bytes that an expanded state takes without a cut before them.
     ByteBits taken(const LexState& s) const {
         ByteBits out;
         for (const Edge& e : s.edges) out.add_range(e.lo, e.hi);
         for (const Accept& a : s.accepts) out = out.without(lexer_.first_bytes(a));
         return out;
     }
-    // The bytes and characters that lead back to y at once.
+    // Returns the bytes and characters that lead from y directly back to y.
     Known loops_of(const LexState& s, int32_t y) {
         Known out;
         out.accepts = !s.accepts.empty();
@@ -166,17 +168,17 @@ class Staying {
         out.characters = out.bytes.count() >= kFew && each_character(y, y, [y](int32_t to) { return to == y; });
         return out;
     }
-    // Into `out`; false: nothing more is known then.
+    // Writes the result to `out`. Returns false if nothing more was found.
     bool visit(int32_t y, Known& out) {
         const LexState& s = lexer_.states[y];
-        ByteBits single = taken(s), loops;  // beyond ASCII only what leads back at once
+        ByteBits single = taken(s), loops;  // beyond ASCII only the bytes that lead directly back to y
         for (const Edge& e : s.edges) if (e.target == y) loops.add_range(e.lo, e.hi);
         single.w[2] &= loops.w[2];
         single.w[3] &= loops.w[3];
         if (single.count() < kFew) return false;
         return visit(y, single, true, out) || visit(y, single, false, out);
     }
-    // False: not all characters of several bytes lead from y to states that take most of L.
+    // Returns false if not all characters of several bytes lead from y to states that take most of L.
     bool visit(int32_t y, ByteBits left, bool characters, Known& out) {
         const Known before = out;
         if (++stamp_ == 0) {
@@ -232,7 +234,7 @@ class Staying {
         seen_.push_back(x);
         left = left.common(taken(lexer_.states[x]));
     }
-    // Has x no edge, or one that counts otherwise than y's, for more than an eighth of these bytes?
+    // Whether, for more than an eighth of these bytes, x has no edge, or one that counts differently from y's.
     bool takes_few(int32_t x, int32_t y, const ByteBits& left) {
         if (stamps_.size() > size_t(x) && stamps_[x] == stamp_) return false;
         const LexState &s = lexer_.states[x], &first = lexer_.states[y];
@@ -242,8 +244,9 @@ class Staying {
         if (8 * both.count() < 7 * left.count()) return true;
         return s.span >= 0 && !(both.common(counted(s)) == both.common(counted(first)));
     }
-    // Every state where a well-formed character of several bytes leads from x, while good(state). False too where one
-    // leads nowhere, may be cut within, or counts otherwise than the lead bytes of y, or something ill-formed leads on.
+    // Calls good(state) for every state that a well-formed character of several bytes leads to from x, while it returns
+    // true. Returns false if it did not, if a character has no edge, may be cut within, or counts differently from the
+    // lead bytes of y, or if ill-formed bytes have an edge.
     template <class Good> bool each_character(int32_t x, int32_t y, const Good& good) {
         const LexState &s = lexer_.states[x], &first = lexer_.states[y];
         if (s.counted && counted(s).w[3] != counted(first).w[3]) return false;

@@ -1,8 +1,8 @@
-// Of an automaton whose edges may begin a counted unit: how many units can still come from each state to an end.
+// The number of units that can still come from each state of a counted terminal's automaton to an end.
 //
-// A word is of a counted terminal if it has `least` to `most` units.  With n units read, a state is alive if some number k
-// of units can still come with least <= n + k <= most.  Where only one bound matters, the fewest or the most that can come
-// decide; where both do, all numbers between them can come (grammar/ir.py asks for that).
+// A word belongs to a counted terminal if it has `least` to `most` units. After n units a state is alive if some number
+// k of units can still come with least <= n + k <= most. If only one bound matters, the smallest or the largest k
+// decides. If both matter, every number between these can come, which grammar/ir.py requires.
 #pragma once
 #include <algorithm>
 #include <climits>
@@ -24,7 +24,7 @@ class UnitsLeft {
 
     explicit UnitsLeft(const Dfa& d)
         : fewest(costs_to_accept(d, kNoMost, [](const Edge& e) { return e.count; })), most(d.size(), 0) {
-        // No bound where a cycle with a unit can be reached; else the longest way between strong components.
+        // Without bound if a cycle with a unit can be reached; otherwise the longest path between strong components.
         Components components(d.indptr);
         vector<int32_t> component(d.size(), -1);
         for (int32_t root = 0; root < d.size(); ++root)
@@ -42,29 +42,28 @@ class UnitsLeft {
     }
 };
 
-// The terminals of a grammar as one automaton: the byte DFAs side by side, their states numbered through.
-//
-// A state of one terminal's DFA is a component. What lexing needs to know of a terminal as a whole is a
-// struct.
+// The terminals of a grammar as one automaton: their byte DFAs with one numbering of all states. A state of one
+// terminal's DFA is a component. Properties of a terminal as a whole are in struct Terminal.
 
-// How a terminal that competes with others ends, under "longest".
+// The way in which a terminal that competes with others ends, under "longest".
 enum class Match : uint8_t {
-    kLongest,   // where no other one matches longer
-    kShortest,  // as soon as it matches, and all others that began where it began are given up
-    kAny,       // wherever it matches: it neither gives way to others nor makes them give way
+    kLongest,  // where no other terminal matches longer
+    kShortest,  // as soon as it matches, which drops all competitors that began at the same place
+    kAny,  // wherever it matches, without competing
 };
 
 struct Terminal {
-    int32_t start = -1;             // its first component; -1: it is exact tokens
+    int32_t start = -1;  // its first component; -1: a terminal of token ids
     int32_t rank = 0;               // preference at equal length, higher wins
     Match match = Match::kLongest;
-    bool ignore = false;            // it is ignored between others
-    bool restarts_lexing = false;   // ... and short like white space: its end is no event, lexing goes on by itself
-    bool counted = false;           // its words have `least` to `most` units
-    bool by_bounds = false;         // ... and from each component none or any number of units can come
+    bool ignore = false;  // ignored between other terminals
+    // ignored and short, like white space: the parser does not see its end, and lexing restarts
+    bool restarts_lexing = false;
+    bool counted = false;  // its words have `least` to `most` units
+    bool by_bounds = false;  // counted, and from each component either no unit or any number of units can come
     int32_t least = 0, most = UnitsLeft::kNoMost;
-    int32_t alike_for = 0;          // length of the longest texts that Terminals::changes knows of
-    ByteBits follow;                // bytes that can begin what follows it
+    int32_t alike_for = 0;  // length of the longest texts that Terminals::changes covers
+    ByteBits follow;  // bytes that can begin what follows the terminal
 
     template <class Self, class V> static void fields(Self& t, V& v) {
         const Within units{0, int64_t(1) << 31};
@@ -82,13 +81,13 @@ struct Terminal {
 
 struct Terminals {
     vector<Terminal> of;
-    vector<int32_t> indptr{0};      // edges of component c: indptr[c] .. indptr[c+1]
+    vector<int32_t> indptr{0};  // edges of component c: indptr[c] .. indptr[c+1]
     vector<Edge> edges;
     vector<int32_t> term;           // component -> terminal
     vector<uint8_t> accept;         // whether a component accepts
-    vector<int32_t> fewest_left, most_left;  // component -> how many units can still come, of counted terminals
-    vector<int64_t> name;           // component -> name of the DFA's state (state_names.hpp), -1 if it has none
-    vector<int32_t> kind, changes_indptr{0};  // by component, as Likeness has them; -1: it is like no other
+    vector<int32_t> fewest_left, most_left;  // component of a counted terminal -> units that can still come
+    vector<int64_t> name;  // component -> name of the DFA's state (state_names.hpp), or -1
+    vector<int32_t> kind, changes_indptr{0};  // by component, as in Likeness; -1: not like any other
     vector<Likeness::Change> changes;
     bool longest = false;
 
@@ -110,18 +109,18 @@ struct Terminals {
         v.made(t.fewest_left, t.most_left);
         v.expansion(t.name, t.kind, t.changes_indptr, t.changes);
     }
-    // After the fields are read: the components of a terminal lie together, the first one is its start.
+    // Called after the fields are read: the components of a terminal must be adjacent, and the first one is its start.
     void restored(int64_t n_terms) {
         check(std::is_sorted(term.begin(), term.end()), "the components of a terminal do not lie together");
         for (size_t c = 0; c < term.size(); ++c)
             for (const Edge& e : row(int32_t(c))) check(term[e.target] == term[c], "an edge leads to another terminal");
         for (int32_t k = 0; k < n_terms; ++k) {
             const auto first = std::lower_bound(term.begin(), term.end(), k);
-            const bool there = first != term.end() && *first == k;
-            check(of[k].start == (there ? first - term.begin() : -1), "a terminal begins elsewhere");
+            const bool exists = first != term.end() && *first == k;
+            check(of[k].start == (exists ? first - term.begin() : -1), "a terminal begins elsewhere");
             find_units_left(k, of[k].start);
         }
-        name.assign(term.size(), -1);  // these only shorten expansion
+        name.assign(term.size(), -1);  // these only speed up expansion
         kind.assign(term.size(), -1);
     }
 
@@ -156,7 +155,7 @@ struct Terminals {
         changes.insert(changes.end(), found.changes.begin(), found.changes.end());
         of.back().alike_for = found.longest;
     }
-    // A number for each component from `base` on: equal where as many units can still come.
+    // Returns a number for each component from `base` on, equal for components with equal numbers of units to come.
     vector<int32_t> by_units_left(int32_t base) const {
         std::map<std::pair<int32_t, int32_t>, int32_t> known;
         vector<int32_t> out;
@@ -164,13 +163,13 @@ struct Terminals {
             out.push_back(known.emplace(std::make_pair(fewest_left[c], most_left[c]), int32_t(known.size())).first->second);
         return out;
     }
-    // Does no text of at most `length` bytes tell the components apart?
+    // Whether no text of at most `length` bytes distinguishes the components.
     bool alike(int32_t c, int32_t d, int32_t length) const {
         if (c == d) return true;
         if (kind[c] < 0 || kind[c] != kind[d] || length > of[term[c]].alike_for) return false;
         return Likeness::part_of(changes_indptr, changes, c, length) == Likeness::part_of(changes_indptr, changes, d, length);
     }
-    // How long texts may be that do not tell the components apart, as far as is known.
+    // Returns a length up to which no text is known to distinguish the components.
     int32_t alike_length(int32_t c, int32_t d) const {
         if (c == d) return INT32_MAX;
         if (kind[c] < 0 || kind[c] != kind[d]) return 0;
@@ -186,7 +185,7 @@ struct Terminals {
         }
         return of[term[c]].alike_for;
     }
-    // Of terminal t, whose components are those from `base` on.
+    // Computes the units to come for terminal t, whose components are those from `base` on.
     void find_units_left(int32_t t, int32_t base) {
         const size_t n = term.size();
         fewest_left.resize(n, 0);
@@ -207,7 +206,7 @@ struct Terminals {
             of[t].by_bounds &= !left.fewest[s] && (!left.most[s] || left.most[s] == kNoMost);
         }
     }
-    // With how many units a component of a counted terminal is alive: from, to.
+    // Returns the range of counts with which a component of a counted terminal is alive.
     std::pair<int32_t, int32_t> alive(int32_t c) const {
         const Terminal& t = of[term[c]];
         const int32_t few = fewest_left[c], many = most_left[c];
@@ -220,7 +219,8 @@ struct Terminals {
         return range.first <= 0 && range.second >= 0;
     }
     bool takes(int32_t t, int32_t count) const { return !of[t].counted || (of[t].least <= count && count <= of[t].most); }
-    // Comments are ignored, too, but nearly every token fits inside one: lexed once, and cut like other terminals.
+    // Whether a terminal loops on many bytes, like a comment. Nearly every token fits inside an ignored comment, so it
+    // is lexed once and cut like other terminals.
     static bool large(const Dfa& d) {
         for (int32_t s = 0; s < d.size(); ++s) if (bytes_to(d.row(s), s) >= kManyBytes) return true;
         return false;

@@ -1,8 +1,9 @@
-// Memory that is given back in the reverse order of writing: where the nodes of stacks live.
+// Arenas: memory that is released in the reverse order of allocation. The nodes of stacks live in arenas.
 //
-// Nothing in an arena has a destructor. Blocks are small, the first ones most, because a branch of a search may be one
-// commit long; they go back to a stock of their thread, because a fresh page costs more than a commit, and so does what
-// an allocator puts in order when it is asked for a kilobyte after much has been freed. An arena may stand on another
+// Nothing in an arena has a destructor. Blocks are small, and the first ones smallest, because a branch of a search may
+// be one commit long. Released blocks go to a stock of their thread. A fresh page costs more than a commit, and so does
+// the consolidation that an allocator starts when it is asked for a kilobyte after much has been freed. An arena may be
+// stacked on a parent, which it keeps alive (SharedArena).
 // one, which it keeps alive (arena.hpp).
 #pragma once
 #include <algorithm>
@@ -22,7 +23,7 @@ class Arena {
     Arena(const Arena&) = delete;
     ~Arena() {
         for (Block& b : blocks_) give_back(b);
-        std::shared_ptr<Arena> p = std::move(parent_);  // release a long chain of ancestors without recursion
+        std::shared_ptr<Arena> p = std::move(parent_);  // releases a long chain of ancestors without recursion
         while (p && p.use_count() == 1) p = std::move(p->parent_);
     }
     void* bytes(size_t n) {
@@ -33,9 +34,9 @@ class Arena {
         left_ -= n;
         return p;
     }
-    // Was what ends at `end`, which is never nothing, written here?
+    // Whether the object that ends at `end`, which is not empty, was allocated here.
     bool holds(const void* end) const { return find(end) != blocks_.rend(); }
-    // Everything that was written behind it is given back.
+    // Releases everything that was allocated after `end`.
     void cut(const void* end) {
         for (auto keep = find(end).base(); blocks_.end() != keep; blocks_.pop_back()) give_back(blocks_.back());
         const Block& last = blocks_.back();
@@ -44,8 +45,9 @@ class Arena {
         left_ = last.size - used;
     }
     const std::shared_ptr<Arena>& parent() const { return parent_; }
-    static void prepare() { stock(); }  // before thread-local objects with arenas, so that the stock outlives them
-    void clear() {  // for scratch arenas: keep the largest block
+    // call before creating thread-local objects with arenas, so that the stock outlives them
+    static void prepare() { stock(); }
+    void clear() {  // for scratch arenas: keeps the largest block
         if (blocks_.empty()) return;
         auto largest = std::max_element(blocks_.begin(), blocks_.end(),
                                         [](const Block& a, const Block& b) { return a.size < b.size; });
@@ -65,7 +67,7 @@ class Arena {
     char* at_ = nullptr;
     size_t left_ = 0;
 
-    // Mostly it is the last one.
+    // Searches from the end, because it is mostly the last block.
     vector<Block>::const_reverse_iterator find(const void* end) const {
         const std::less<const char*> before;
         const char* p = static_cast<const char*>(end);
@@ -101,24 +103,24 @@ class Arena {
 
 // Memory of a text that forks and rolls back: what was written before a fork is shared, what is written after is not.
 //
-//   A ◄── B ◄── C     a text's arenas: it writes to the last one, reads all, and each keeps the one before it alive
+//   A ◄── B ◄── C     the arenas of a text: it writes to the last one and reads all; each keeps its parent alive
 //
-//   fork       a copy of this object: both have the same last arena
-//   writing    who has its last arena to itself writes on there; while others have it too, it opens one on top of it
-//   rewinding  arenas behind the end of the text are let go, and the one in which it ends is cut off there, if no one
-//              else has it; if others have it, they may be reading what stands behind
+//   fork       copies this object; both copies have the same last arena
+//   writing    continues in the last arena if this text is its only owner; otherwise opens a new arena on top of it
+//   rewinding  drops the arenas after the end of the text, and truncates the arena in which it ends if this text is the
+//              only owner; other owners may be reading what follows the end
 //
-// So an arena that several have never changes, and one that is cut is read by nobody behind the cut. Counting who has
-// it is enough: the count is raised only by who has it, and no fork is made while its origin is being changed.
+// So an arena with several owners never changes, and nobody reads an arena beyond the point where it is truncated. The
+// reference count is sufficient: only an owner can raise it, and no fork is made while its origin is being changed.
 
 class SharedArena {
   public:
-    // To be written to.
+    // Returns the arena to write to.
     Arena& own() {
         if (!is_alone()) last_ = std::make_shared<Arena>(last_);
         return *last_;
     }
-    // Give back what was written behind the end of the last thing that is still of use.
+    // Releases what was written after `end`, the end of the last object that is still in use.
     void rewind(const void* end) {
         while (!last_->holds(end)) last_ = std::shared_ptr<Arena>(last_->parent());
         if (is_alone()) last_->cut(end);
@@ -129,7 +131,7 @@ class SharedArena {
 
     bool is_alone() const {
         if (last_.use_count() > 1) return false;
-        std::atomic_thread_fence(std::memory_order_acquire);  // behind what forks that are gone have read
+        std::atomic_thread_fence(std::memory_order_acquire);  // orders this after the reads of forks that are gone
         return true;
     }
 };

@@ -1,9 +1,11 @@
-// Builds one frontier of the stacks: shift edges in, every reduction applied, tops out.
+// The closure of a shift: builds one frontier of the stacks from shift edges by applying every reduction, and returns
+// the tops.
 //
-// In general a GLR parser looks again at finished nodes, because a reduction may add a predecessor to one that has been
-// reduced through already. Here rules are binary and have no ε (normalise.hpp): every reduction pops two states, a
-// new top and an old node, and lands on an old node, whose predecessors are final. One pass over a worklist of (top,
-// node below) is enough. Cost: a look at the goto table for every node below every node below a top, each pair once.
+// In general a GLR parser must revisit finished nodes, because a reduction may add a predecessor to a node that has
+// already been reduced through. Here rules are binary and have no ε (normalise.hpp). Every reduction pops two states, a
+// new top and an old node, and arrives on an old node, whose predecessors are final. So one pass over a worklist of
+// (top, node below) is enough. Cost: one lookup in the goto table for every node below a node below a top, each pair
+// once.
 #pragma once
 #include "containers/numbers.hpp"
 #include "containers/open_table.hpp"
@@ -34,7 +36,7 @@ class Closure {
         tops_[i].below.push_back(below);
         work_.push_back({i, below});
     }
-    // `go(state, symbol)` is the goto; no reduction leads to a nonterminal that `bars` names.
+    // `go(state, symbol)` is the goto. Reductions to nonterminals for which `bars` is true are skipped.
     template <class Go, class Bars> void reduce(const LrTables& lr, const Go& go, const Bars& bars) {
         for (size_t k = 0; k < work_.size(); ++k) {
             const auto [i, left] = work_[k];
@@ -56,10 +58,10 @@ class Closure {
     }
 
   private:
-    vector<Top> tops_;  // n_ of them; the rest keeps its memory
+    vector<Top> tops_;  // the first n_ are in use; the others keep their memory
     int32_t n_ = 0;
     vector<std::pair<int32_t, const Node*>> work_;
-    OpenSet<NodeState, NodeState::Hash> seen_;  // (node below, number of a top)
+    OpenSet<NodeState, NodeState::Hash> seen_;  // (node below, index of a top)
 };
 
 }  // namespace wfsa

@@ -1,7 +1,7 @@
-// Contexts: which terminals may come next, by LR states, and their numbers.
+// Contexts: the terminals that may come next in an LR state or a set of them, and the numbers of these sets.
 //
-// A context is a set of admissible terminals; lexing starts from it (lexer.hpp).  Under "cfg" every LR state lexes for
-// itself, under "longest" all tops of one closure do together.  All numbering of contexts happens here.
+// A context is a set of admissible terminals, from which lexing starts (lexer.hpp). Under "cfg" every LR state lexes
+// independently; under "longest" all tops of one closure lex together. All numbering of contexts happens here.
 #pragma once
 #include "containers/growth_lock.hpp"
 #include "containers/lists.hpp"
@@ -14,7 +14,7 @@ namespace wfsa {
 class Contexts {
   public:
     vector<int32_t> of_state;  // "cfg": LR state -> context; empty until `number_states`
-    vector<int32_t> of_set;    // ... of the states with a set of members (unordered.hpp); -1: not asked for yet
+    vector<int32_t> of_set;  // contexts of the states with a set of members (unordered.hpp); -1: not computed yet
 
     // `ignored`: terminals that are admissible everywhere.
     Contexts(const LrTables& lr, Interner& numbers, const vector<int32_t>& ignored)
@@ -27,14 +27,14 @@ class Contexts {
         v.made(c.tops_, c.of_tops_);
     }
 
-    // "cfg": number the contexts of all states without a set.
+    // "cfg": numbers the contexts of all states without a set.
     void number_states() {
         for (int32_t s = 0; s < lr_.n_states(); ++s) {
             poll();
             of_state.push_back(number(&s, 1));
         }
     }
-    int32_t find(int32_t state) const {  // -1: not known yet
+    int32_t find(int32_t state) const {  // -1: not computed yet
         if (state < lr_.unordered.first) return of_state[state];
         const size_t k = state - lr_.unordered.first;
         return k < of_set.size() ? of_set[k] : -1;
@@ -47,7 +47,7 @@ class Contexts {
         return of_set[k] = number(&state, 1);
     }
 
-    // "longest": of the tops of one closure, ascending.
+    // "longest": the context of the tops of one closure, ascending.
     int32_t find(List tops, vector<int32_t>& scratch) const {
         const int32_t known = tops_.find(tops);
         if (known >= 0) return of_tops_[known];
@@ -57,17 +57,18 @@ class Contexts {
     int32_t make(List tops) {
         const int32_t known = tops_.find(tops);
         if (known >= 0) return of_tops_[known];
-        of_tops_.push_back(number(tops.data, tops.size()));  // first, since others may read before it has one
+        // before the insertion, since others may read the set before it has a context
+        of_tops_.push_back(number(tops.data, tops.size()));
         tops_.insert(tops);
         return of_tops_.back();
     }
 
   private:
     const LrTables& lr_;
-    Interner& numbers_;  // of sets of terminals
+    Interner& numbers_;  // numbers of sets of terminals
     const vector<int32_t>& ignored_;
     Interner tops_;            // "longest": sets of tops
-    vector<int32_t> of_tops_;  // by their number
+    vector<int32_t> of_tops_;  // context by number of the set
 
     int32_t number(const int32_t* states, size_t n) {
         vector<int32_t> terms;

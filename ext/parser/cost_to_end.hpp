@@ -1,15 +1,16 @@
-// What a text costs at least to its end, read off its stacks: a weighted pushdown system over (min, +).
+// The least cost from a parse to the end of the text, computed from its stacks: a weighted pushdown system over (min,
+// +).
 //
 //   on(b, q)        state q on node b of the stacks: the least of
-//                     end                                 q takes the end of the text
-//                     on(b', goto(b', N)), b' below b     q completes N
-//                     cost + on(b, goto(b, N))            shifting one symbol at that cost completes N  (symbol_costs.hpp)
-//   of(configs)     the rest of a terminal, and what stands behind it
+//                     end                                 if q takes the end of the text
+//                     on(b', goto(b', N)), b' below b     if q completes N
+//                     cost + on(b, goto(b, N))            if shifting one symbol at that cost completes N (SymbolCosts)
+//   of(configs)     the rest of a terminal, and everything after it
 //
-// That is pre* of the end over the stacks (Reps, Schwoon, Jha and Melski 2005), evaluated on demand and kept for each
-// (node, state), so that texts which share a stack share its values.
-// Costs are bytes (least_to_end.hpp) or tokens (budget/tokens_to_end.hpp).
-// Cost: some steps for each state on the stack, and for a set of members its list's members.
+// This is pre* of the end over the stacks (Reps, Schwoon, Jha and Melski 2005). It is evaluated on demand and cached
+// for each (node, state), so that texts which share a stack share its values. Costs are bytes (least_to_end.hpp) or
+// tokens (budget/tokens_to_end.hpp). Computing takes some steps for each state on the stack, and for a set of members
+// also for the members of its list.
 #pragma once
 #include "containers/open_table.hpp"
 #include "lexer/lexer.hpp"
@@ -18,12 +19,12 @@
 
 namespace wfsa {
 
-// Of one text, and of what it may become: as long as their nodes live.
+// Costs of one text and its continuations, valid as long as their nodes live.
 template <class Rest> class CostToEnd {
   public:
     static constexpr int64_t kNever = SymbolCosts::kNever;
 
-    // rest(component, count): the cost of the rest of a terminal.  end: of the end of the text.
+    // rest(component, count): the cost of the rest of a terminal. `end`: the cost of the end of the text.
     CostToEnd(const SymbolCosts& symbols, const LrTables& lr, const Lexer& lexer, Rest rest, int64_t end)
         : symbols_(symbols), lr_(lr), lexer_(lexer), rest_(std::move(rest)), end_(end), m_(Memory::of_thread()) {
         m_.known.clear();
@@ -31,17 +32,17 @@ template <class Rest> class CostToEnd {
     }
     CostToEnd(const CostToEnd&) = delete;
 
-    // Any number up to `enough` is as good as the least one.
+    // Returns the least cost, or any number up to `enough` if the least cost is not larger.
     int64_t of(const Config& c, int64_t enough = 0) {
         const LexState& y = lexer_.states[c.lex];
         int64_t best = kNever;
         for (int32_t k = 0; k < c.n_tops; ++k) {
-            if (y.boundary || y.root) best = std::min(best, standing_on(c.tops[k]));
+            if (y.boundary || y.root) best = std::min(best, from_top(c.tops[k]));
             for (const Hypothesis& h : y.hyps)
                 for (const int32_t component : h.main) {
                     if (best <= enough) return best;
                     const int64_t rest = rest_(component, c.count);
-                    if (rest < best) best = std::min(best, rest + behind(c.tops[k], lexer_.terms.term[component]));
+                    if (rest < best) best = std::min(best, rest + after(c.tops[k], lexer_.terms.term[component]));
                 }
         }
         return best;
@@ -51,9 +52,9 @@ template <class Rest> class CostToEnd {
         for (int32_t i = 0; i < n && best > enough; ++i) best = std::min(best, of(configs[i], enough));
         return best;
     }
-    // After terminal t on a top.
-    int64_t behind(const Node* top, int32_t t) {
-        if (lexer_.terms[t].ignore) return standing_on(top);
+    // Returns the cost after terminal t on a top.
+    int64_t after(const Node* top, int32_t t) {
+        if (lexer_.terms[t].ignore) return from_top(top);
         const int32_t to = lr_.go(top->state, t);
         return to < 0 ? kNever : on(top, to);
     }
@@ -62,14 +63,14 @@ template <class Rest> class CostToEnd {
     struct Value { int64_t cost = -1; };
     struct Open {
         int64_t spent;
-        int32_t state, way;  // -1: has arrived in the state
+        int32_t state, way;  // `way` -1: the state itself has been reached
         bool operator<(const Open& o) const { return spent > o.spent; }
     };
-    struct Memory {  // of one thread: numbers live as long as the nodes, and one question at a time is asked
+    struct Memory {  // of one thread: values live as long as the nodes, and one evaluation runs at a time
         OpenTable<NodeState, Value, NodeState::Hash> known;  // by the node below
         vector<NodeState> todo, missing;
         vector<Open> open;
-        vector<int64_t> arrived;  // by state: in which evaluation it was met last
+        vector<int64_t> arrived;  // by state: the evaluation in which it was reached last
         int64_t n_evaluated = 0;
         static Memory& of_thread() {
             static thread_local Memory m;
@@ -83,14 +84,14 @@ template <class Rest> class CostToEnd {
     const int64_t end_;
     Memory& m_;
 
-    int64_t standing_on(const Node* top) {
+    int64_t from_top(const Node* top) {
         if (!top->n_below) return on(nullptr, top->state);
         int64_t best = kNever;
         for (int32_t b = 0; b < top->n_below; ++b) best = std::min(best, on(top->below[b], top->state));
         return best;
     }
 
-    // Stacks are as deep as a text is nested, so what has to be known first is a list and no recursion.
+    // Stacks are as deep as a text is nested, so a work list replaces recursion.
     int64_t on(const Node* below, int32_t state) {
         int64_t out = look(below, state);
         if (out >= 0) return out;
@@ -113,9 +114,9 @@ template <class Rest> class CostToEnd {
         const Value* const known = m_.known.find({below, state});
         return known ? known->cost : -1;
     }
-    // Dijkstra over the states on one node; values of nodes below that are not known yet go to `missing`.  Ways ascend by
-    // cost, and one is looked at when it is the cheapest of all that are left: an object of a hundred optional members
-    // has a hundred ways, of which the first closes it.
+    // Runs Dijkstra's algorithm over the states on one node. Nodes below whose values are not computed yet go to
+    // `missing`. The ways of a state ascend by cost, and one is expanded only when it is the cheapest of all that are
+    // open. An object with a hundred optional members has a hundred ways, of which the first closes it.
     int64_t evaluate(const NodeState& from) {
         int64_t best = kNever;
         m_.open.assign(1, {0, from.state, -1});
@@ -153,7 +154,7 @@ template <class Rest> class CostToEnd {
         }
         return best;
     }
-    // With nothing more on this node.
+    // Returns the cost without anything further on this node.
     int64_t arrive(const NodeState& from, int32_t state) {
         int64_t best = symbols_.ends(state) ? end_ : kNever;
         if (!from.node) return best;

@@ -1,5 +1,5 @@
-// What can follow a terminal, whatever the stack: the least sets that are closed under the rules (FOLLOW of LL and SLR
-// parsers).  Only to leave out what no stack takes; the stack decides.
+// FOLLOW sets, as in LL and SLR parsers: what can follow a terminal, whatever the stack. They only exclude what no
+// stack takes; the stack decides.
 #pragma once
 #include "interrupt.hpp"
 #include "lexer/terminals.hpp"
@@ -7,27 +7,29 @@
 
 namespace wfsa {
 
-// The least sets, by symbol, that hold what they begin with and all of those that flow into them. Who has got more hands
-// it on, so a long chain of symbols costs its length. merge(to, from): whether `to` has grown.
+// Computes the least sets, by symbol, that include their initial contents and every set that flows into them. A set
+// that has grown is propagated, so a long chain of symbols costs its length. merge(to, from) returns whether `to` has
+// grown.
 template <class Set, class Merge>
 void spread(const vector<vector<int32_t>>& flows, vector<Set>& sets, const Merge& merge) {
-    vector<uint8_t> waits(sets.size(), 1);
+    vector<uint8_t> is_queued(sets.size(), 1);
     vector<int32_t> todo;
     for (size_t s = 0; s < sets.size(); ++s) todo.push_back(int32_t(s));
     while (!todo.empty()) {
         poll();
         const int32_t s = todo.back();
         todo.pop_back();
-        waits[s] = 0;
+        is_queued[s] = 0;
         for (int32_t to : flows[s])
-            if (merge(sets[to], sets[s]) && !waits[to]) {
-                waits[to] = 1;
+            if (merge(sets[to], sets[s]) && !is_queued[to]) {
+                is_queued[to] = 1;
                 todo.push_back(to);
             }
     }
 }
 
-// What follows each symbol; `first` has what each terminal begins with, and then what every symbol does.
+// Returns the set that follows each symbol. `first` has what each terminal begins with; afterwards it has the same for
+// every symbol.
 template <class Set, class Merge>
 vector<Set> following(const NormalGrammar& g, vector<Set>& first, const Set& none, const Merge& merge) {
     vector<vector<int32_t>> flows(g.n_symbols);
@@ -43,7 +45,7 @@ vector<Set> following(const NormalGrammar& g, vector<Set>& first, const Set& non
     return after;
 }
 
-// Sets `follow` of each terminal: which bytes can begin what follows a terminal, ignored terminals between them included.
+// Sets `follow` of each terminal: the bytes that can begin what follows it, including ignored terminals.
 inline void find_following_bytes(const NormalGrammar& g, const vector<int32_t>& ignored, Terminals& terms) {
     const int32_t n_terms = g.n_terms;
     vector<ByteBits> first(g.n_symbols);
@@ -65,7 +67,7 @@ inline void find_following_bytes(const NormalGrammar& g, const vector<int32_t>& 
         }
 }
 
-// For every terminal which byte terminals can follow it, ignored ones aside, ascending.
+// Returns for every terminal the byte terminals that can follow it, without ignored ones, ascending.
 inline vector<vector<int32_t>> following_terminals(const NormalGrammar& g, const Terminals& terms) {
     typedef vector<uint64_t> Bits;
     const int32_t n_terms = g.n_terms;

@@ -1,15 +1,15 @@
 // The graph-structured stack: many LR stacks that share suffixes (Tomita 1986).
 //
 //   Node      an LR state on top of any of its predecessors; immutable once its frontier is built (closure.hpp)
-//   Config    where the parse may be: the tops reached at the last terminal boundary, and the lexer state since then
+//   Config    a place where the parse may be: the tops reached at the last terminal boundary, and the lexer state since
 //   Snapshot  all configurations after a commit; a linked list backwards, so fork and rollback copy one pointer
 //
-// Two stacks with one top state at one place are one node.  Under "cfg" each top is a configuration of its own, and
-// configurations with one top state and one lexer state merge, so their number is bounded by the tables, whatever the
-// text. Under "longest" the tops of one closure stay together, because what the parser can take decides what is
-// longest.
+// Two stacks with the same top state at the same position are one node. Under "cfg" each top is a configuration of its
+// own, and configurations with the same top state and lexer state are merged, so the tables bound their number for
+// every text. Under "longest" the tops of one closure stay together, because what the parser can take determines what
+// is longest.
 //
-// Memory: nodes live in arenas, in the order of commits, so a rollback gives back the end of one (arena.hpp).
+// Nodes are allocated in arenas, in the order of commits, so a rollback releases the end of one (arena.hpp).
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -22,10 +22,10 @@ namespace wfsa {
 
 struct Node {
     int32_t state, n_below;
-    const Node* below[1];  // n_below of them
+    const Node* below[1];  // n_below entries
 };
 
-// A state on a node, as tables have it.
+// A state on a node, as a key of tables.
 struct NodeState {
     const Node* node;
     int32_t state;
@@ -47,10 +47,10 @@ struct Config {
 struct Snapshot {
     const Snapshot* before;
     int64_t n_commits;
-    const uint8_t* text;  // what this commit wrote, for messages: in the vocabulary or in an arena
+    const uint8_t* text;  // the bytes of this commit, for messages: in the vocabulary or in an arena
     int64_t n_text;
     int32_t n, finished;
-    Config configs[1];  // n of them
+    Config configs[1];  // n entries
     const void* end() const { return configs + std::max(n, 1); }
 };
 
@@ -62,7 +62,7 @@ inline Node* make_node(Arena& arena, int32_t state, const Node* const* below, si
     return node;
 }
 
-// A configuration of one top.
+// Returns a configuration with one top.
 inline Config single(const Node* node, int32_t lex, Arena& arena) {
     const Node** slot = static_cast<const Node**>(arena.bytes(sizeof(Node*)));
     *slot = node;
@@ -82,7 +82,7 @@ inline Snapshot* make_snapshot(const Snapshot* before, const vector<Config>& con
     return out;
 }
 
-// The bytes of all commits; tokens that were taken by their id and not as text have none.
+// Returns the bytes of all commits. A token that was taken by its id, and not as text, has none.
 inline std::string text_of(const Snapshot* at) {
     std::string out;
     for (; at; at = at->before)
@@ -91,9 +91,9 @@ inline std::string text_of(const Snapshot* at) {
     return out;
 }
 
-// Appends where a parse stands, to be compared: lexer states and stacks, whatever nodes these are made of.  Two snapshots of
-// one constraint that append the same can go on the same.  Not always the other way round: stacks are written out as far as
-// kWritten nodes below the tops.
+// Appends the situation of a parse in a comparable form: lexer states and stacks, independent of the addresses of their
+// nodes. If two snapshots of one constraint append the same, they have the same continuations. The converse does not
+// always hold, because nodes more than kWritten below the tops are written as addresses.
 inline void put_situation(const Snapshot* at, vector<int64_t>& out) {
     constexpr size_t kWritten = 48;
     vector<const Node*> nodes;
@@ -104,7 +104,7 @@ inline void put_situation(const Snapshot* at, vector<int64_t>& out) {
     }
     const size_t n_tops = nodes.size();
     for (size_t k = 0; k < nodes.size(); ++k) {
-        if (k >= n_tops + kWritten) {  // far down: the nodes themselves, which are shared
+        if (k >= n_tops + kWritten) {  // far below the tops: addresses of shared nodes
             out.push_back(reinterpret_cast<intptr_t>(nodes[k]));
             continue;
         }
@@ -117,12 +117,11 @@ inline void put_situation(const Snapshot* at, vector<int64_t>& out) {
     }
 }
 
-// Are the stacks of two configurations the same?  Nodes are compared from the tops down to those that both share.
-//
-// Sound, not complete: "no" is said where it takes more than some steps, or where several nodes of one state lie below
-// one, so that there is more than one way to pair them.
+// Compares the stacks of two configurations, from the tops down to shared nodes. The test is sound but not complete: it
+// returns false after a limit of steps, or if several nodes with the same state are below one node, so that the pairing
+// is ambiguous.
 
-// By lexer state, count and states of the tops: 0 if all are equal.
+// Orders by lexer state, count and states of the tops. Returns 0 if all are equal.
 inline int compare_tops(const Config& a, const Config& b) {
     const auto order = [](int64_t x, int64_t y) { return x < y ? -1 : x > y; };
     if (const int by_lex = order(a.lex, b.lex)) return by_lex;
@@ -135,7 +134,7 @@ inline int compare_tops(const Config& a, const Config& b) {
 
 class SameStacks {
   public:
-    // Of two with equal tops, by their states.
+    // Whether two configurations for which compare_tops is 0 have the same stacks.
     bool operator()(const Config& a, const Config& b) {
         todo_.clear();
         for (int32_t k = 0; k < a.n_tops; ++k) todo_.push_back({a.tops[k], b.tops[k]});
@@ -164,7 +163,7 @@ class SameStacks {
         }
         return true;
     }
-    // The nodes below x that are not below y, by state.
+    // Sets `out` to the nodes below x that are not below y, by state.
     static void alone(const Node* x, const Node* y, Nodes& out) {
         out.clear();
         for (int32_t i = 0; i < x->n_below; ++i)

@@ -1,8 +1,9 @@
-// How many bytes a text needs at least to become a sentence: the estimate of closing.hpp (parser/cost_to_end.hpp).
+// A lower bound on the bytes that a text needs to become a sentence: the estimate of closing.hpp
+// (parser/cost_to_end.hpp).
 //
-// Exact for a plain grammar under "cfg", and for members in any order.  Too small, never too large, where the tables do not
-// tell all: counted terminals count their missing units as a byte each, very many open conditions, items that must differ and longest
-// matches are not looked at.
+// The bound is exact for a plain grammar under "cfg" and for members in any order. It is too small, but never too
+// large, where the tables do not determine the number: a missing unit of a counted terminal counts as one byte, and
+// very many open conditions, items that must differ and longest matches are not considered.
 #pragma once
 #include "parser/cost_to_end.hpp"
 
@@ -15,7 +16,7 @@ class LeastToEnd {
     LeastToEnd(const LrTables& lr, const Lexer& lexer, int32_t end_term, int32_t n_symbols)
         : lr_(lr), lexer_(lexer), costs_(lr, end_term, of_terminals(), n_symbols, true) {}
 
-    // Of all configurations the least.  Lexer states and LR tables as they are now.
+    // Returns the least bound over all configurations, for the present lexer states and LR tables.
     int64_t of(const Config* configs, int32_t n) const {
         const auto rest = [this](int32_t component, int32_t count) { return rest_of(component, count); };
         return CostToEnd(costs_, lr_, lexer_, rest, 0).of(configs, n);
@@ -24,11 +25,12 @@ class LeastToEnd {
   private:
     const LrTables& lr_;
     const Lexer& lexer_;
-    vector<int64_t> rest_;     // by component: the fewest bytes to an end
-    vector<int64_t> between_;  // ... the fewest that begin no unit, as the quote after a string's characters
+    vector<int64_t> rest_;  // by component: the fewest bytes to an end of the terminal
+    // by component: the fewest bytes outside units, for example the quote after a string's characters
+    vector<int64_t> between_;
     const SymbolCosts costs_;
 
-    // The fewest bytes to an end of a terminal, of which `count` units are read.  A unit has at least a byte.
+    // Returns the fewest bytes to an end of the terminal after `count` units. A unit has at least one byte.
     int64_t rest_of(int32_t component, int32_t count) const {
         const Terminals& terms = lexer_.terms;
         const Terminal& t = terms[terms.term[component]];
@@ -41,7 +43,7 @@ class LeastToEnd {
         rest_ = costs_to_accept(terms, kNever, [](const Edge&) { return 1; });
         between_ = costs_to_accept(terms, kNever, [](const Edge& e) { return e.count ? 0 : 1; });
         vector<int64_t> least(terms.size(), kNever);
-        for (size_t t = 0; t < terms.size(); ++t) {  // no terminal is empty here
+        for (size_t t = 0; t < terms.size(); ++t) {  // no terminal has an empty word here
             const int32_t c = terms[t].start;
             if (c < 0) continue;
             for (const Edge& e : terms.row(c)) least[t] = std::min(least[t], rest_[e.target] + 1);

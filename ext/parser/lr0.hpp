@@ -1,21 +1,23 @@
 // The LR(0) automaton over binary rules, with transparent unit rules.
 //
-// Why LR(0), without lookahead: a GLR stack that reduces as soon as it can carries every reduced form as a top of
-// its own, so what the parser can shift is read off the tops' states and never overestimated; lookahead sets would
-// only repeat, per state, what the stack already knows, and they cost most of an LALR table's construction.
+// LR(0), without lookahead, is sufficient. A GLR stack that reduces as soon as it can has every reduced form as a top
+// of its own, so the terminals that the parser can shift follow exactly from the states of the tops. Lookahead sets
+// would only repeat, per state, what the stack already determines, and they account for most of the construction time
+// of an LALR table.
 //
-// Why transparent units: for a unit rule B -> A, both gotos start from the same state c.  Let goto(c, A) contain the
-// items of goto(c, B) and the reduction need not happen at all; chains of precedence levels vanish (Pager 1977 removes
-// unit reductions from a finished table; here it is part of the construction, because semantics are not needed).
+// Unit rules are transparent: for a unit rule B -> A, both gotos start from the same state c. If goto(c, A) contains
+// the items of goto(c, B), the reduction need not happen at all, and chains of precedence levels vanish. Pager 1977
+// removes unit reductions from a finished table. Here this is part of the construction, because semantics are not
+// needed.
 //
 // A state is a set of
 //   halves     (N, Y): "N -> X . Y" for any X; the first symbol no longer matters once it is on the stack
-//   completes  N:      "N -> X Y ." was just completed: pop two states, go to N from the state below
+//   completes  N:      "N -> X Y ." has just been completed: pop two states, go to N from the state below
 // So every reduction pops exactly two, and the state below the popped ones is the base.
 //
 // The result is LrTables (lr_tables.hpp).
 //
-// Source: DeRemer & Knuth's LR(0) construction; Tomita 1986 for carrying conflicts as data.
+// Source: DeRemer and Knuth's LR(0) construction; Tomita 1986 for representing conflicts as data.
 #pragma once
 #include "containers/lists.hpp"
 #include "containers/numbers.hpp"
@@ -27,7 +29,7 @@ namespace wfsa {
 
 class Lr0Builder {
   public:
-    // Rules may not contain ε.  The grammar's own start must already be augmented (S' -> S END).
+    // Rules must not contain ε. The grammar's own start must already be augmented (S' -> S END).
     Lr0Builder(const NormalGrammar& g, int64_t max_states) : g_(g), limit_(max_states) {}
 
     LrTables build() {
@@ -48,8 +50,8 @@ class Lr0Builder {
     }
 
   private:
-    // An item of a closure, by the symbol it reads next: a half N -> X Y . with Y read completes N, a rule N -> X Y
-    // leaves a half, a unit rule N -> X leaves N itself.
+    // An item of a closure, by the symbol that it reads next: after reading Y, a half N -> X . Y completes N, a rule N
+    // -> Y Z leaves a half, and a unit rule N -> Y leaves N itself.
     enum Kind : int32_t { kHalf, kCompleted, kUnit };
     struct Entry {
         int32_t symbol; Kind kind; int32_t value;
@@ -64,16 +66,16 @@ class Lr0Builder {
     std::unordered_map<uint64_t, int32_t> half_ids_;
     vector<std::pair<int32_t, int32_t>> halves_;
 
-    // Of the state being expanded:
+    // Members for the state being expanded:
     vector<Entry> entries_;
-    vector<std::pair<int32_t, int32_t>> groups_;  // of entries with one symbol: begin and end
-    vector<int32_t> group_of_;                    // by symbol, -1: none
-    vector<uint8_t> is_late_;                     // by symbol: a member that is not the first one; empty: there is none
-    vector<int32_t> leads_to_;                    // by symbol, -1: not known yet
-    vector<int32_t> chain_;                       // of unit rules
+    vector<std::pair<int32_t, int32_t>> groups_;  // ranges of entries with the same symbol
+    vector<int32_t> group_of_;  // by symbol: its group, or -1
+    vector<uint8_t> is_late_;  // by symbol: a member that cannot be the first; empty if there is none
+    vector<int32_t> leads_to_;  // by symbol: the target, or -1 if not computed yet
+    vector<int32_t> chain_;  // chain of unit rules
     vector<int32_t> predicted_;                   // by nonterminal: the last state that predicted it
     vector<int32_t> todo_, new_halves_, new_completed_, kernel_;
-    vector<int64_t> unit_mark_;                   // by symbol: the last chain of unit rules that met it
+    vector<int64_t> unit_mark_;  // by symbol: the last chain of unit rules that reached it
     int64_t unit_stamp_ = 0;
 
     void predict(int32_t symbol, int32_t s) {
@@ -82,7 +84,7 @@ class Lr0Builder {
         predicted_[a] = s;
         todo_.push_back(a);
     }
-    // Every rule that is reachable at the left edge, as (first symbol -> what follows it).
+    // Collects every rule that is reachable at the left edge, as (first symbol, what follows it).
     void close(int32_t s) {
         entries_.clear();
         todo_.clear();
@@ -103,7 +105,7 @@ class Lr0Builder {
             todo_.pop_back();
             for (int32_t i = g_.rule_indptr[a]; i < g_.rule_indptr[a + 1]; ++i) {
                 const Rule& r = g_.rules[i];
-                if (!is_late_.empty() && is_late_[r.a] && !goes_on(g_.n_terms + a, kernel)) continue;
+                if (!is_late_.empty() && is_late_[r.a] && !follows_separator(g_.n_terms + a, kernel)) continue;
                 if (r.b < 0) entries_.push_back({r.a, kUnit, g_.n_terms + a});
                 else entries_.push_back({r.a, kHalf, half(g_.n_terms + a, r.b)});
                 predict(r.a, s);
@@ -111,8 +113,8 @@ class Lr0Builder {
         }
         std::sort(entries_.begin(), entries_.end());
     }
-    // A pair that a list does not take as its first one (one behind a required one, in a list with an order): its rule
-    // is predicted behind a separator only, where what has been written decides (unordered.hpp).
+    // Finds pairs that a list does not take as its first one, for example a pair after a required one in a list with an
+    // order. Their rules are predicted only after a separator, where the written members decide (unordered.hpp).
     void find_late() {
         for (const UnorderedRule& u : g_.unordered) {
             const UnorderedList list = unordered_list(g_, u);
@@ -123,8 +125,8 @@ class Lr0Builder {
             each_rule(g_, u.body, [&](const Rule& r) { is_late_[r.a] = list.after(nothing, pair++).empty(); });
         }
     }
-    // Is it behind a separator that the body of a list is predicted?
-    bool goes_on(int32_t body, List kernel) const {
+    // Whether the body of a list is predicted after a separator in this kernel.
+    bool follows_separator(int32_t body, List kernel) const {
         for (int32_t k = 1; k <= kernel[0]; ++k) {
             const auto [n, y] = halves_[kernel[k]];
             if (y != body) continue;
@@ -155,8 +157,8 @@ class Lr0Builder {
         out_.goto_indptr.push_back(int32_t(out_.goto_symbol.size()));
         out_.n_shifts.push_back(n_shifts);
     }
-    // A symbol whose only item is a unit rule leads where the rule's left side leads, so a chain of such rules is followed
-    // once for all its symbols.
+    // Returns the target for a symbol. A symbol whose only item is a unit rule has the same target as the rule's left
+    // side, so a chain of such rules is followed once for all its symbols.
     int32_t goto_of(int32_t symbol) {
         chain_.clear();
         int32_t at = symbol, to = -1;
@@ -166,7 +168,8 @@ class Lr0Builder {
         }
         if (to < 0) {
             follow_units(at);
-            // Both empty: the start symbol itself is complete (S' -> END); an accepting state without successors.
+            // If both are empty, the start symbol itself is complete (S' -> END). This is an accepting state without
+            // successors.
             kernel_.assign(1, int32_t(new_halves_.size()));
             kernel_.insert(kernel_.end(), new_halves_.begin(), new_halves_.end());
             kernel_.insert(kernel_.end(), new_completed_.begin(), new_completed_.end());
@@ -175,13 +178,15 @@ class Lr0Builder {
         for (int32_t passed : chain_) leads_to_[passed] = to;
         return to;
     }
-    // The left side of the unit rule that is all a symbol's group has, if it has a group; else -1.
+    // If the group of a symbol consists of one unit rule, returns the rule's left side, provided that it has a group;
+    // otherwise -1.
     int32_t only_unit(int32_t symbol) const {
         const auto [lo, hi] = groups_[group_of_[symbol]];
         const Entry& e = entries_[lo];
         return hi == lo + 1 && e.kind == kUnit && group_of_[e.value] >= 0 ? e.value : -1;
     }
-    // The goto's items: those of the symbol's group, and of every nonterminal that chains of unit rules reduce it to.
+    // Collects the items of the goto: those of the symbol's group, and of every nonterminal that chains of unit rules
+    // reduce it to.
     void follow_units(int32_t symbol) {
         new_halves_.clear();
         new_completed_.clear();
@@ -206,9 +211,9 @@ class Lr0Builder {
         sort_unique(new_completed_);
     }
     int32_t half(int32_t n, int32_t y) {
-        auto got = half_ids_.emplace(pair_key(n, y), int32_t(halves_.size()));
-        if (got.second) halves_.push_back({n, y});
-        return got.first->second;
+        auto entry = half_ids_.emplace(pair_key(n, y), int32_t(halves_.size()));
+        if (entry.second) halves_.push_back({n, y});
+        return entry.first->second;
     }
     int32_t number(const vector<int32_t>& kernel) {
         const int32_t id = kernels_.intern(kernel);

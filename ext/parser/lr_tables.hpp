@@ -1,12 +1,12 @@
-// The tables of an LR(0) automaton, and of states with sets of members beside it.
+// The tables of an LR(0) automaton, including states with a set of members.
 //
-//   goto_indptr[s] .. goto_indptr[s+1]            into goto_symbol (ascending), goto_target; terminals come first
-//   n_shifts[s]                                   how many of them are terminals
-//   completed_indptr[s] .. completed_indptr[s+1]  into completed: the nonterminals of which a rule is complete
+//   goto_indptr[s] .. goto_indptr[s+1]            range of goto_symbol (ascending) and goto_target; terminals first
+//   n_shifts[s]                                   number of terminals among them
+//   completed_indptr[s] .. completed_indptr[s+1]  range of completed: the nonterminals of which a rule is complete
 //
-// State 0 is the start. Symbols: terminals below n_terms, then nonterminals. States from `unordered.first` on are
-// pairs of one of the tables' states and a set of members (unordered.hpp); sets are numbered when a document first
-// has them, so a goto may be known and have no number yet: `go` then says kUnmade, and `make_go` makes the number.
+// State 0 is the start. Symbols are terminals below n_terms, then nonterminals. States from `unordered.first` on are
+// pairs of one of the tables' states and a set of members (unordered.hpp). Sets are numbered when a document first has
+// them, so a goto may exist without a number: `go` then returns kUnmade, and `make_go` assigns the number.
 #pragma once
 #include <algorithm>
 
@@ -18,9 +18,9 @@ struct LrTables {
     static constexpr int32_t kUnmade = UnorderedStates::kUnmade;
     vector<int32_t> goto_indptr{0}, goto_symbol, goto_target, n_shifts, completed_indptr{0}, completed;
     UnorderedStates unordered;
-    int32_t n_states() const { return int32_t(n_shifts.size()); }  // without those with a set
+    int32_t n_states() const { return int32_t(n_shifts.size()); }  // without the states that have a set
 
-    // Where a symbol leads: a state, -1, or kUnmade (never for a terminal).
+    // Returns the target of a symbol: a state, -1, or kUnmade (never for a terminal).
     int32_t go(int32_t s, int32_t symbol) const {
         if (s < unordered.first) return base_go(s, symbol);
         return unordered.go(s, symbol, [this](int32_t base, int32_t x) { return base_go(base, x); });
@@ -29,7 +29,7 @@ struct LrTables {
         const int32_t to = go(s, symbol);
         return to == kUnmade ? unordered.make(s, symbol) : to;
     }
-    // Does s shift terminals?  Is a rule complete in it, and which?
+    // Whether s shifts terminals, whether a rule is complete in s, and the nonterminals of complete rules.
     bool shifts(int32_t s) const { return s >= unordered.first || n_shifts[s]; }
     bool completes(int32_t s) const {
         return s < unordered.first && completed_indptr[s] < completed_indptr[s + 1];
@@ -38,17 +38,18 @@ struct LrTables {
         if (!completes(s)) return {};
         return {completed.data() + completed_indptr[s], completed_indptr[s + 1] - completed_indptr[s]};
     }
-    // visit(symbol, target, number of the goto), of a state without a set.
+    // Calls visit(symbol, target, number of the goto) for a state without a set.
     template <class Visit> void each_goto(int32_t s, const Visit& visit) const {
         for (int32_t k = goto_indptr[s]; k < goto_indptr[s + 1]; ++k) visit(goto_symbol[k], goto_target[k], k);
     }
-    // Append the terminals that s shifts.
+    // Appends the terminals that s shifts.
     void shifted(int32_t s, vector<int32_t>& out) const {
         const int32_t base = s < unordered.first ? s : unordered.base_of(s);
         const int32_t* at = goto_symbol.data() + goto_indptr[base];
         for (int32_t k = 0; k < n_shifts[base]; ++k) if (base == s || go(s, at[k]) >= 0) out.push_back(at[k]);
     }
-    // Without the sets of members that texts have had: those of `of` that the automaton itself leads to, of one member.
+    // Keeps only the sets with one member to which the automaton itself leads, without those that texts have added to
+    // `of`.
     void restart_sets(const LrTables& of) {
         int32_t n = 0;
         for (int32_t to : goto_target) if (to >= unordered.first) n = std::max(n, (to - unordered.first) / 2 + 1);

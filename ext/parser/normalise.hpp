@@ -1,4 +1,4 @@
-// Normalisation: any rewriting that keeps the language is allowed, because only recognition matters.
+// Normalisation of rules. Any rewriting that preserves the language is allowed, because only recognition matters.
 //
 // Input: rules lhs -> s1 .. sn over terminals 0..n_terms-1 and nonterminals n_terms.. (n_terms + number).
 // Output: binary rules lhs -> a b and unit rules lhs -> a, without ε, without useless symbols.
@@ -7,14 +7,14 @@
 //   1. trim              drop unproductive and unreachable nonterminals.
 //   2. direct recursion  A -> A α A | A λ | ρ A | β   becomes   A -> B | A α B | A λ,  B -> β | H β,  H -> ρ | H ρ.
 //                        Both describe B (α B | λ)* with B = ρ* β (read α, λ, ρ, β as fixed languages: an inner A on
-//                        either side only regroups the same factors).  Right recursion would grow the stack with
-//                        every item and the infix form is ambiguous; the result is left recursive and is neither.
+//                        either side only regroups the same factors). Right recursion would grow the stack with every
+//                        item, and the infix form is ambiguous; the result is left recursive and unambiguous.
 //   3. binarise          A -> X1 X2 X3 X4  becomes  A -> [[X1 X2] X3] X4; a pair is one nonterminal wherever it
-//                        occurs, which left-factors alternatives for free and makes every reduction pop two states.
-//   4. remove ε a nullable X in A -> X Y adds the unit rule A -> Y (at most three forms, since rules are binary).
-//   5. trim again, drop A -> A and repeats.
+//                        occurs, which left-factors alternatives at no cost and makes every reduction pop two states.
+//   4. remove ε          a nullable X in A -> X Y adds the unit rule A -> Y (at most three forms, as rules are binary).
+//   5. trim again        and drop A -> A and repeated rules.
 //
-// Cost: linear in the size of the rules.  Unit rules stay: the LR automaton makes them transparent (lr0.hpp).
+// Cost: linear in the size of the rules. Unit rules remain; the LR automaton makes them transparent (lr0.hpp).
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -34,19 +34,20 @@ struct Rule {
     bool operator==(const Rule& o) const { return lhs == o.lhs && a == o.a && b == o.b; }
 };
 
-// A list whose members come in any order (unordered.hpp).  Its rules are among the others: body -> m rest for every
-// member and other m (nonterminals with rules "key value" that occur nowhere else), rest -> separator body | close.
+// A list whose members come in any order (unordered.hpp). Its rules are among the others: body -> m rest for every
+// member and other pair m (nonterminals with rules "key value" that occur nowhere else), and rest -> separator body |
+// close.
 struct UnorderedRule {
     int32_t body, rest;
-    vector<vector<int32_t>> members;  // one of each at most, once; -1: derives nothing
+    vector<vector<int32_t>> members;  // each member is written at most once, as one of these pairs; -1: derives nothing
     vector<uint8_t> required;         // by member
-    vector<vector<int32_t>> groups;   // of each at least one
-    int32_t least, most;              // how many members and others together
-    bool ordered = false;             // members as they are listed, then others
+    vector<vector<int32_t>> groups;  // groups of pairs, of each of which at least one is written
+    int32_t least, most;  // bounds on the number of members and others together
+    bool ordered = false;  // members in the listed order, then others
     template <class Self, class V> static void fields(Self& u, V& v) { v.made(u.members, u.required, u.groups); }
 };
 
-// A list of these pairs only, without its terminals and its LR states.
+// Returns the list with only these pairs, without its terminals and its LR states.
 inline UnorderedList bounds_of(const UnorderedRule& u, const vector<int32_t>& pairs) {
     UnorderedList list;
     list.n_members = int32_t(u.members.size());
@@ -54,29 +55,29 @@ inline UnorderedList bounds_of(const UnorderedRule& u, const vector<int32_t>& pa
     list.most = u.most;
     list.ordered = u.ordered;
     list.required.assign(list.n_words(), 0);
-    std::unordered_map<int32_t, UnorderedList::Pair> found;
+    std::unordered_map<int32_t, UnorderedList::Pair> by_symbol;
     for (size_t k = 0; k < u.members.size(); ++k) {
         if (u.required[k]) list.required[k >> 6] |= 1ull << (k & 63);
-        for (int32_t pair : u.members[k]) found[pair].member = int32_t(k);
+        for (int32_t pair : u.members[k]) by_symbol[pair].member = int32_t(k);
     }
     for (size_t c = 0; c < u.groups.size(); ++c) {
         list.wanted |= 1ull << c;
-        for (int32_t pair : u.groups[c]) found[pair].meets |= 1ull << c;
+        for (int32_t pair : u.groups[c]) by_symbol[pair].meets |= 1ull << c;
     }
     for (int32_t pair : pairs) {
-        list.pairs.push_back(found[pair]);
+        list.pairs.push_back(by_symbol[pair]);
         list.others |= list.pairs.back().member < 0;
     }
     list.find_absent();
     return list;
 }
 
-// What a nonterminal asks of the item of a JSON array that it ends with (Marks of grammar/ir.py).
+// A condition that a nonterminal imposes on the item of a JSON array that it completes (Marks of grammar/ir.py).
 enum class Mark : uint8_t {
     kNone,
-    kDiffers,    // from all earlier items
-    kMayRunOut,  // the same, and there may be places for items with finitely many values
-    kRepeats,    // one of the earlier items
+    kDiffers,  // from all earlier items
+    kMayRunOut,  // like kDiffers, and items with finitely many values may leave no value for some place
+    kRepeats,  // equal to one of the earlier items
 };
 
 struct NormalGrammar {
@@ -84,10 +85,9 @@ struct NormalGrammar {
     bool nullable_start = false;
     vector<Rule> rules;                              // sorted by lhs
     vector<int32_t> rule_indptr;                     // by symbol - n_terms
-    vector<int32_t> origin;                          // by symbol - n_terms: the input nonterminal it comes from
-    vector<uint8_t> distinct;                        // by symbol, if there are any: Marks of grammar/ir.py; 1 the item that ends must not repeat,
-                                                     // 2 and values may run out
-    vector<UnorderedRule> unordered;                 // with symbols; those that can be reached
+    vector<int32_t> origin;  // by symbol - n_terms: the input nonterminal that it comes from
+    vector<uint8_t> distinct;                        // by symbol: its Mark; empty if none is marked
+    vector<UnorderedRule> unordered;  // with symbols; only lists that can be reached
 
     template <class Self, class V> static void fields(Self& g, V& v) {
         v.part("rules");
@@ -103,7 +103,7 @@ class Normaliser {
         for (int32_t i = 0; i < n_nonterms; ++i) origin_[i] = i;
     }
     void rule(int32_t nonterm, const int32_t* rhs, size_t n) { by_lhs_[nonterm].emplace_back(rhs, rhs + n); }
-    // A nonterminal of its own that is `start` with the terminal `end` behind it; its number.
+    // Adds a nonterminal that derives `start` followed by the terminal `end`, and returns its number.
     int32_t augmented(int32_t start, int32_t end) {
         const int32_t out = fresh(start);
         by_lhs_[out].push_back({n_terms_ + start, end});
@@ -113,14 +113,14 @@ class Normaliser {
 
     void distinct(int32_t nonterm, uint8_t mark) { distinct_.push_back({nonterm, mark}); }  // a Mark
 
-    // By nonterminal whether it derives a text, if every terminal matches one.
+    // Returns for each nonterminal whether it derives a text, if every terminal matches one.
     vector<uint8_t> deriving() {
         dead_.assign(n_terms_, 0);
         vector<vector<int32_t>> missing;
         return find_deriving(missing);
     }
 
-    // start: nonterminal number.  Terminals in dead_terms have an empty language; nullable_terms also match ε.
+    // `start` is a nonterminal's number. Terminals in dead_terms have an empty language; nullable_terms also match ε.
     NormalGrammar run(int32_t start, const vector<uint8_t>& dead_terms, const vector<uint8_t>& nullable_terms) {
         dead_ = dead_terms;
         split_nullable_terms(nullable_terms);
@@ -135,10 +135,10 @@ class Normaliser {
     }
 
   private:
-    // A list of which some pairs are known to have a word.
+    // An unordered list during the search for productive nonterminals: some of its pairs are known to derive a text.
     class WaitingList {
       public:
-        explicit WaitingList(const UnorderedRule& rule) : rule_(&rule), there_(rule.members.size(), 0) {
+        explicit WaitingList(const UnorderedRule& rule) : rule_(&rule), has_text_(rule.members.size(), 0) {
             for (size_t k = 0; k < rule.members.size(); ++k) {
                 for (int32_t pair : rule.members[k]) member_of_[pair] = int32_t(k);
                 lacking_ += rule.required[k];
@@ -149,13 +149,13 @@ class Normaliser {
             fewer_ = rule.least;
         }
         int32_t body() const { return rule_->body; }
-        // One more pair; true: now, and not before, the list has a word.
-        bool has(int32_t pair) {
+        // Adds a pair that derives a text. Returns true if this gives the list its first word.
+        bool add(int32_t pair) {
             if (complete_) return false;
             pairs_.push_back(pair);
-            const auto got = member_of_.find(pair);
-            if (got == member_of_.end()) fewer_ = 0;
-            else if (!std::exchange(there_[got->second], 1)) lacking_ -= rule_->required[got->second], --fewer_;
+            const auto member = member_of_.find(pair);
+            if (member == member_of_.end()) fewer_ = 0;
+            else if (!std::exchange(has_text_[member->second], 1)) lacking_ -= rule_->required[member->second], --fewer_;
             for (size_t c : lacks_[pair]) lacking_ -= std::exchange(unmet_[c], 0);
             if (lacking_ > 0 || fewer_ > 0) return false;
             const UnorderedList list = bounds_of(*rule_, pairs_);
@@ -167,9 +167,10 @@ class Normaliser {
         const UnorderedRule* rule_;
         std::unordered_map<int32_t, int32_t> member_of_;
         std::unordered_map<int32_t, vector<size_t>> lacks_;  // groups of a pair
-        vector<uint8_t> there_, unmet_;  // by member: has a pair of it a word; by group: has none
+        vector<uint8_t> has_text_, unmet_;  // by member: one of its pairs derives a text; by group: none does
         vector<int32_t> pairs_;
-        int32_t lacking_ = 0, fewer_ = 0;  // required members and groups without a word, members and others below `least`
+        // required members and groups without a text; members and others missing to `least`
+        int32_t lacking_ = 0, fewer_ = 0;
         bool complete_ = false;
     };
 
@@ -195,17 +196,17 @@ class Normaliser {
                 for (size_t k = 0; k < by_lhs_[a][r].size(); ++k) {
                     int32_t t = by_lhs_[a][r][k];
                     if (t >= n_terms_ || !nullable[t]) continue;
-                    auto got = wrapped.emplace(t, -1);
-                    if (got.second) {
+                    auto wrapper = wrapped.emplace(t, -1);
+                    if (wrapper.second) {
                         int32_t w = fresh(a);
                         by_lhs_[w] = dead_[t] ? vector<Word>{{}} : vector<Word>{{t}, {}};
-                        got.first->second = w;
+                        wrapper.first->second = w;
                     }
-                    by_lhs_[a][r][k] = n_terms_ + got.first->second;
+                    by_lhs_[a][r][k] = n_terms_ + wrapper.first->second;
                 }
     }
 
-    // By nonterminal whether it derives a text; `missing`: by rule how many of its symbols are not known to.
+    // Returns for each nonterminal whether it derives a text. `missing`: for each rule, how many of its symbols do not.
     vector<uint8_t> find_deriving(vector<vector<int32_t>>& missing) const {
         int32_t n = int32_t(by_lhs_.size());
         vector<uint8_t> productive(n, 0);
@@ -213,7 +214,7 @@ class Normaliser {
         missing.assign(n, {});
         vector<int32_t> todo;
         auto done = [&](int32_t a) { if (!productive[a]) { productive[a] = 1; todo.push_back(a); } };
-        vector<WaitingList> waiting;  // an unordered list has a word only if what it needs has one
+        vector<WaitingList> waiting;  // an unordered list derives a text only if everything that it requires does
         vector<int32_t> list_of(n, -1);
         for (const UnorderedRule& u : unordered_) {
             waiting.emplace_back(u);
@@ -231,7 +232,7 @@ class Normaliser {
         for (int32_t a = 0; a < n; ++a) for (int32_t m : missing[a]) if (!m) done(a);
         while (!todo.empty()) {
             int32_t b = todo.back(); todo.pop_back();
-            if (list_of[b] >= 0 && waiting[list_of[b]].has(b)) {
+            if (list_of[b] >= 0 && waiting[list_of[b]].add(b)) {
                 const int32_t a = waiting[list_of[b]].body();
                 for (int32_t& m : missing[a]) if (!--m) done(a);
             }
@@ -240,7 +241,8 @@ class Normaliser {
         return productive;
     }
 
-    // Drop rules with unproductive symbols and the rules of unreachable nonterminals.  False: start derives nothing.
+    // Drops rules with unproductive symbols, and the rules of unreachable nonterminals. Returns false if start derives
+    // nothing.
     bool trim(int32_t start) {
         const int32_t n = int32_t(by_lhs_.size());
         vector<vector<int32_t>> missing;
@@ -275,7 +277,7 @@ class Normaliser {
         for (Word& w : by_lhs_[a]) {
             bool l = !w.empty() && w.front() == self, r = !w.empty() && w.back() == self;
             if (w.size() == 1 && l) continue;  // A -> A
-            // A -> A A makes of one A any number of them.
+            // A -> A A already derives any number of A.
             if (doubles && w.size() > 2 && std::count(w.begin(), w.end(), self) == int64_t(w.size())) continue;
             (l && r ? infix : l ? left : r ? right : other).push_back(std::move(w));
         }
@@ -313,8 +315,8 @@ class Normaliser {
         for (Word& w : infix) { w.back() = n_terms_ + b; by_lhs_[a].push_back(std::move(w)); }
     }
 
-    // ρ A beside ρ A γ A, the dangling "else": read as a list, every ρ could be an element or begin a nested A, and the
-    // stacks would branch at each of them. Right recursive they are one stack.
+    // Whether ρ A occurs together with ρ A γ A, as for the dangling "else". Rewritten as a list, every ρ could be an
+    // element or begin a nested A, and the stacks would branch at each. Left right-recursive, they are one stack.
     static bool is_dangling(const vector<Word>& right, int32_t self) {
         for (const Word& longer : right)
             for (const Word& shorter : right)
@@ -332,18 +334,19 @@ class Normaliser {
                 if (w.size() <= 1) { flat_.push_back({a, w.empty() ? -1 : w[0], -1}); continue; }
                 int32_t at = w[0];
                 for (size_t k = 1; k + 1 < w.size(); ++k) {
-                    auto got = pairs.emplace(pair_key(at, w[k]), next);
-                    if (got.second) {
+                    auto pair = pairs.emplace(pair_key(at, w[k]), next);
+                    if (pair.second) {
                         flat_.push_back({next++, at, w[k]});
                         origin_.push_back(origin_[a]);
                     }
-                    at = n_terms_ + got.first->second;
+                    at = n_terms_ + pair.first->second;
                 }
                 flat_.push_back({a, at, w.back()});
             }
     }
 
-    // The rules without ε, and without those that then derive nothing: by lhs, numbered from the start on.
+    // Adds the rules without ε, and without nonterminals that then derive nothing, by lhs and numbered from the start
+    // on.
     void remove_epsilon(int32_t start, NormalGrammar& out) {
         const vector<uint8_t> nullable = find_nullable();
         const vector<Rule> rules = rules_without_epsilon(nullable);
@@ -353,7 +356,7 @@ class Normaliser {
     }
     bool has(const vector<uint8_t>& set, int32_t s) const { return s >= n_terms_ && set[s - n_terms_]; }
     bool derives(const vector<uint8_t>& productive, int32_t s) const { return s < n_terms_ || has(productive, s); }
-    // Which rules have a nonterminal on their right.
+    // Returns for each nonterminal the rules that have it on their right side.
     vector<vector<int32_t>> uses_of(const vector<Rule>& rules) const {
         vector<vector<int32_t>> out(origin_.size());
         for (size_t i = 0; i < rules.size(); ++i)
@@ -361,22 +364,22 @@ class Normaliser {
                 if (s >= n_terms_) out[s - n_terms_].push_back(int32_t(i));
         return out;
     }
-    // The least set of nonterminals that is closed under the rules: `takes(rule, set)` says whether a rule adds its
-    // lhs.
+    // Returns the least set of nonterminals that is closed under the rules. takes(rule, set) says whether a rule adds
+    // its lhs.
     template <class Takes> vector<uint8_t> least_set(const vector<Rule>& rules, const Takes& takes) const {
         const vector<vector<int32_t>> uses = uses_of(rules);
         vector<uint8_t> set(origin_.size(), 0);
         vector<int32_t> todo;
-        auto look = [&](const Rule& r) {
+        auto visit = [&](const Rule& r) {
             if (set[r.lhs] || !takes(r, set)) return;
             set[r.lhs] = 1;
             todo.push_back(r.lhs);
         };
-        for (const Rule& r : rules) look(r);
+        for (const Rule& r : rules) visit(r);
         while (!todo.empty()) {
             const int32_t b = todo.back();
             todo.pop_back();
-            for (int32_t i : uses[b]) look(rules[i]);
+            for (int32_t i : uses[b]) visit(rules[i]);
         }
         return set;
     }
@@ -406,8 +409,8 @@ class Normaliser {
         }
         return out;
     }
-    // A nonterminal that derived only ε has no rule left: rules that use one are dropped, and what the start does not
-    // reach.
+    // Numbers the rules that the start reaches. Rules are dropped if they use a nonterminal that derived only ε and
+    // thus has no rule left.
     void number_rules(int32_t start, const vector<Rule>& rules, const vector<uint8_t>& productive,
                       NormalGrammar& out) const {
         const size_t n = origin_.size();
@@ -441,7 +444,7 @@ class Normaliser {
         out.n_symbols = n_terms_ + int32_t(order.size());
         number_marks(number, out);
     }
-    // Distinct nonterminals and unordered lists by their new numbers, as far as they can be reached.
+    // Converts distinct nonterminals and unordered lists to the new numbers, as far as they can be reached.
     void number_marks(const vector<int32_t>& number, NormalGrammar& out) const {
         auto symbol = [&](int32_t a) { return number[a] < 0 ? -1 : n_terms_ + number[a]; };
         if (!distinct_.empty()) out.distinct.assign(out.n_symbols, 0);

@@ -1,12 +1,12 @@
-// What a list whose members have a set beside the LR states (parser/unordered.hpp) still costs at least.
+// A lower bound on the remaining cost of a list whose members are in a set next to the LR state (parser/unordered.hpp).
 //
-//   rest(set)   behind a member: the close, or separators and more pairs before it
-//   body(set)   behind a separator, or at the beginning: a pair and the rest behind it
+//   rest(set)   after a member: the close, or separators and further pairs before it
+//   body(set)   after a separator, or at the beginning: a pair and the rest after it
 //
-// A rest needs each required member that is missing, by its cheapest pair; pairs that meet the conditions that are open;
-// and as many others as bring the list to its least length, the cheapest ones.  Exact: conditions, of which there are few,
-// are met by trying, and without them the cheapest choice is the least.  Where trying takes too long it throws Unsupported,
-// or, as a lower bound, leaves the conditions out.
+// A rest needs the cheapest pair of each missing required member, pairs that meet the open conditions, and the cheapest
+// others until the list has its least length. The result is exact: the few conditions are met by search, and for the
+// rest the cheapest choice is optimal. If the search takes too long, it throws Unsupported, or, for a lower bound,
+// ignores the conditions.
 #pragma once
 #include <array>
 #include <map>
@@ -22,7 +22,7 @@ class ListCosts {
   public:
     static constexpr int64_t kNever = int64_t(1) << 40;
 
-    // pairs: the cost of each.
+    // `pairs`: the cost of each pair.
     ListCosts(const UnorderedList& list, vector<int64_t> pairs, int64_t separator, int64_t close, bool is_lower_bound)
         : list_(list), pairs_(std::move(pairs)), separator_(separator), close_(close), is_lower_bound_(is_lower_bound) {
         cheapest_.assign(list_.n_members, kNever);
@@ -70,13 +70,15 @@ class ListCosts {
 
         Search(const ListCosts& of_, List set_) : of(of_), set(set_), open(of_.list_.open(set_)), chosen(size_t(of_.list_.n_members), 0) {}
 
-        // conditions: still to be met; spent: on pairs that were chosen for conditions, of which `others` are of no member.
+        // `conditions`: still to be met. `spent`: cost of pairs chosen for conditions, of which `others` belong to no
+        // member.
         void meet(uint64_t conditions, int64_t spent, int64_t others) {
             if (spent >= best) return;
             if (!conditions) return finish(spent, others);
             if (++steps > kMaxSteps) {
                 if (of.is_lower_bound_) return;
-                throw Unsupported("the tokens that a text still needs are not known where so many conditions are open");
+                throw Unsupported("the tokens that a text still needs are not known where meeting the open conditions "
+                                  "takes more than " + std::to_string(kMaxSteps) + " steps");
             }
             const uint64_t one = conditions & (~conditions + 1);
             for (size_t p = 0; p < of.pairs_.size(); ++p) {
@@ -93,7 +95,7 @@ class ListCosts {
         }
         void finish(int64_t spent, int64_t others) {
             int64_t written = open.written + others;
-            vector<int64_t> more;  // members that may be written
+            vector<int64_t> more;  // costs of members that may be written
             for (int32_t m = 0; m < of.list_.n_members; ++m) {
                 if (chosen[m]) { ++written; continue; }
                 if (!of.list_.is_free(set, m)) continue;
@@ -117,19 +119,18 @@ class ListCosts {
     };
 };
 
-// What symbols cost at least, given what terminals do: read off the LR automaton.
+// The least cost of each symbol, given those of terminals, computed from the LR automaton.
 //
-//   of(symbol)   a terminal's own cost; a nonterminal's over the ways N -> X Y in which the automaton completes it (Knuth's
-//                generalisation of Dijkstra's algorithm, 1977, here by rounds)
-//   ways(q)      what shifting one symbol in state q completes, and the least cost of it, ascending; -1: it is the end of the
-//                text
-//   list(n)      of a list whose members have a set beside the LR states: its body and its rest cost what symbol_costs.hpp
-//                says, in a set's state and at the beginning
-//   lead(q, n)   where a nonterminal leads from a state, and at what cost: a set that has no number is gone through to the
-//                list's end
-//   of_set(q)    of a state with a set: what its one symbol costs, and what that completes
+//   of(symbol)   the cost of a terminal; the least cost of a nonterminal over the ways N -> X Y in which the automaton
+//                completes it (Knuth's generalisation of Dijkstra's algorithm, 1977, here by rounds)
+//   ways(q)      the nonterminals that shifting one symbol in state q completes, with the least cost of each,
+//                ascending; -1 is the end of the text
+//   lead(q, n)   the state to which a nonterminal leads, and the cost; if the set has no number, the state after the
+//                list, and the cost to the list's end
+//   of_set(q)    for a state with a set: the cost of its one symbol, and the nonterminal that this completes
 //
-// Cost: some steps for each pair of gotos one behind the other, once for a grammar and a kind of cost.
+// For lists whose members are in a set next to the LR state, ListCosts gives the costs of body and rest. Computing
+// takes some steps for each pair of consecutive gotos, once per grammar and kind of cost.
 
 class SymbolCosts {
   public:
@@ -140,7 +141,7 @@ class SymbolCosts {
         vector<int32_t> pairs;
     };
 
-    // terminals: their costs.  is_lower_bound: of lists, as of ListCosts.
+    // `terminals`: their costs. `is_lower_bound`: as in ListCosts.
     SymbolCosts(const LrTables& lr, int32_t end_term, vector<int64_t> terminals, int32_t n_symbols, bool is_lower_bound)
         : lr_(lr), end_term_(end_term), is_lower_bound_(is_lower_bound), least_(std::move(terminals)) {
         symbols_.resize(lr.unordered.lists.size());
@@ -151,7 +152,7 @@ class SymbolCosts {
     int64_t of(int32_t symbol) const { return least_[symbol]; }
     const vector<Way>& ways(int32_t q) const { return ways_[q]; }
 
-    // A state without its set, if it has one.
+    // Returns the state without its set.
     int32_t base(int32_t q) const { return q < lr_.unordered.first ? q : lr_.unordered.base_of(q); }
     std::pair<int32_t, int64_t> lead(int32_t state, int32_t nonterminal) const {
         const int32_t to = lr_.go(state, nonterminal);
@@ -165,10 +166,10 @@ class SymbolCosts {
         const List set = lr_.unordered.sets[(state - lr_.unordered.first) >> 1];
         const ListCosts& list = lists_[set[0]];
         const ListSymbols& symbols = symbols_[set[0]];
-        const bool is_behind_separator = (state - lr_.unordered.first) & 1;
-        return is_behind_separator ? std::make_pair(list.body(set), symbols.rest) : std::make_pair(list.rest(set), symbols.body);
+        if ((state - lr_.unordered.first) & 1) return {list.body(set), symbols.rest};  // after a separator
+        return {list.rest(set), symbols.body};
     }
-    // May the text end in state q?
+    // Whether the text may end in state q.
     bool ends(int32_t q) const { return lr_.base_go(base(q), end_term_) >= 0; }
 
   private:
@@ -206,8 +207,8 @@ class SymbolCosts {
                 }
         }
     }
-    // A list's pairs, and what they are first in: its body; behind a separator that makes a rest.
-    // What is completed there is taken out of `completions`.
+    // Finds the pairs of each list, its body (the nonterminal that begins with a pair) and its rest (a separator and
+    // the body). Removes what these complete from `completions`.
     void find_symbols(std::set<std::array<int32_t, 3>>& completions) {
         if (symbols_.empty()) return;
         const UnorderedStates& u = lr_.unordered;
@@ -238,8 +239,8 @@ class SymbolCosts {
             std::map<int32_t, int64_t> best;
             const auto way = [&](int32_t completed, int64_t least) {
                 if (least >= kNever) return;
-                const auto got = best.emplace(completed, least);
-                got.first->second = std::min(got.first->second, least);
+                const auto entry = best.emplace(completed, least);
+                entry.first->second = std::min(entry.first->second, least);
             };
             lr_.each_goto(q, [&](int32_t symbol, int32_t to, int32_t) {
                 for (int32_t n : lr_.completed_in(to)) way(n, least_[symbol]);

@@ -1,12 +1,12 @@
-// Sets of tops under "longest", numbered, and what shifting a terminal makes of them.
+// Sets of tops under "longest", numbered, and the sets that shifting a terminal leads to.
 //
-// A shift result that completes a rule is reduced, and where that leads depends on the state under the top. Often all
-// states that can lie there agree: after a prefix operator, or one more member of a list, the stack is again what it
-// was before.
+// A shift result that completes a rule is reduced, and the target depends on the state below the top. Often all states
+// that can be there agree: after a prefix operator, or after another member of a list, the stack is again the same as
+// before.
 //
 //   q on b, then t, completes A   =>   go(b, A) on b, and go(b, A) is the same for every b with an edge to q
 //
-// For automata whose states have no sets of members beside them (unordered.hpp), as those of "longest" are.
+// For automata without sets of members (unordered.hpp), which is the case under "longest".
 #pragma once
 #include "containers/numbers.hpp"
 #include "containers/open_table.hpp"
@@ -18,10 +18,10 @@ class TopSets {
   public:
     static constexpr int32_t kNone = -1, kUnknown = -2;
     struct After {
-        int32_t shifted = kNone;   // the shift results as a set, kNone: the terminal is not taken
-        int32_t targets = kNone;   // the same number for terminals that lead every top to the same state
-        int32_t tops = kUnknown;   // those that shift, after all reductions; kUnknown: the stacks decide
-        bool same = false;         // and they stand on the same nodes as before
+        int32_t shifted = kNone;  // the shift results as a set; kNone: the terminal is not taken
+        int32_t targets = kNone;  // equal for terminals that lead every top to the same state
+        int32_t tops = kUnknown;  // the tops that shift, after all reductions; kUnknown: the stacks decide
+        bool same = false;  // the tops are the same, on the same nodes
     };
     TopSets(const LrTables& lr, Contexts& contexts) : lr_(lr), contexts_(contexts) {}
 
@@ -34,7 +34,7 @@ class TopSets {
         if (contexts_of_[set] < 0) contexts_of_[set] = contexts_.make(sets_[set]);
         return contexts_of_[set];
     }
-    // The tops after a terminal is shifted on all that take it.
+    // Returns the tops after a terminal is shifted on all tops that take it.
     After after(int32_t set, int32_t term) {
         if (const After* known = after_.find(pair_key(set, term))) return *known;
         After out;
@@ -56,13 +56,13 @@ class TopSets {
     const LrTables& lr_;
     Contexts& contexts_;
     Interner sets_, targets_of_;
-    vector<int32_t> contexts_of_;                   // by set; -1: not asked for
+    vector<int32_t> contexts_of_;  // by set; -1: not computed yet
     OpenTable<uint64_t, After, PairHash> after_{2};    // (set, terminal)
     OpenTable<uint64_t, To, PairHash> below_led_{2};   // (state, nonterminal)
-    vector<int32_t> below_indptr_, below_;          // state -> those with an edge to it; made when first needed
+    vector<int32_t> below_indptr_, below_;  // state -> states with an edge to it; made when first needed
     vector<int32_t> targets_, tops_;
 
-    // Reduce the shift results, targets_ of `from` top for top.
+    // Reduces the shift results: targets_[i] belongs to from[i].
     void reduce(List from, After& out) {
         bool same = true, known = true;
         tops_.clear();
@@ -87,7 +87,7 @@ class TopSets {
         out.same = same;
         out.tops = tops_.empty() ? kNone : number(tops_);
     }
-    // Where a nonterminal leads from whatever lies below a state.
+    // Returns the common target of a nonterminal from all states that can be below a state; kUnknown if they differ.
     int32_t led_below(int32_t q, int32_t nonterminal) {
         const auto [to, is_new] = below_led_.insert(pair_key(q, nonterminal));
         if (!is_new) return to.state;

@@ -1,13 +1,14 @@
-// What a list whose members come in any order, or in a given one, still takes: of the members that are written, and of
-// the conditions that they meet.
+// The state of a list whose members come in any order, or in a given one: the members that are written and the
+// conditions that they meet determine what may follow.
 //
 // A member is written at most once, as one of several pairs (the same key with values of different kinds). A pair meets
-// some conditions, of which each has to be met by something in the end; others (pairs of no member) may be repeated.
+// some conditions, each of which must be met by some pair in the end. Others (pairs that belong to no member) may be
+// repeated.
 //
-// Problem.  No set may be a dead end: a pair is taken only if all that is required, and all conditions that are still
-// open, fit in behind it, within the bounds on the count.  That is a set cover in general.  Here it is nearly always
-// decided by what a pair that is left certainly gives (a member with one kind of value, or one kind that meets all that
-// the others meet); the rest is searched, condition by condition, the one with the fewest ways first.
+// No set may be a dead end: a pair is taken only if everything that is required, and all open conditions, fit after it
+// within the bounds on the count. In general this is a set cover problem. Here it is nearly always decided by what an
+// unwritten member certainly meets: the member has one kind of value, or one kind meets only what all its other kinds
+// meet. The remaining conditions are searched one by one, the one with the fewest ways first.
 #pragma once
 #include <string>
 
@@ -19,7 +20,7 @@ namespace wfsa {
 struct UnorderedList {
     static constexpr int32_t kNoMost = INT32_MAX;
     struct Pair {
-        int32_t member = -1;  // -1: an other
+        int32_t member = -1;  // -1: belongs to no member (an "other")
         uint64_t meets = 0;   // conditions
         template <class Self, class V> static void fields(Self& p, V& v) {
             v.kept("member", p.member);
@@ -27,32 +28,32 @@ struct UnorderedList {
         }
     };
     struct Key {
-        int32_t terminal = -1, pair = -1;  // the terminal that begins the pair
+        int32_t terminal = -1, pair = -1;  // `terminal` begins the pair
         bool operator<(const Key& o) const { return std::tie(terminal, pair) < std::tie(o.terminal, o.pair); }
         template <class Self, class V> static void fields(Self& k, V& v) {
             v.kept("terminal", k.terminal);
             v.kept("pair", k.pair);
         }
     };
-    int32_t separator = -1, close = -1;                  // terminals
+    int32_t separator = -1, close = -1;  // terminals
     int32_t after_member = -1, after_separator = -1;     // LR states without a set
-    int32_t n_members = 0, least = 0, most = kNoMost;    // least, most: of members and others together
-    bool ordered = false;                                // members as they are numbered, then others
-    bool others = false;                                 // is there a pair of no member
-    uint64_t wanted = 0;                                 // conditions
-    vector<uint64_t> required, absent;                   // by member; absent: no pair is one
+    int32_t n_members = 0, least = 0, most = kNoMost;  // `least`, `most`: bounds on members and others together
+    bool ordered = false;  // members in the order of their numbers, then others
+    bool others = false;  // some pair belongs to no member
+    uint64_t wanted = 0;  // conditions to be met
+    vector<uint64_t> required, absent;  // by member; `absent`: no pair belongs to it
     int32_t n_absent = 0;
     vector<Pair> pairs;
-    vector<Key> keys;                                    // ascending; of each pair its own
+    vector<Key> keys;  // ascending; each belongs to one pair
 
-    // A set: the list's number, how many others (if their number matters), conditions that are met, members written
-    // (if `ordered`: written or passed); the last two as words of 32 bits.
+    // A set is encoded as: the list's number, the number of others (if it matters), conditions that are met, and
+    // members written (if `ordered`: written or passed). The last two are words of 32 bits.
     static constexpr size_t kOthers = 1, kMet = 2, kMembers = 4;
     size_t n_words() const { return (size_t(n_members) + 63) / 64; }
     size_t set_size() const { return kMembers + 2 * n_words(); }
     int32_t pair_of(int32_t terminal) const {
-        auto got = std::lower_bound(keys.begin(), keys.end(), Key{terminal, INT32_MIN});
-        return got == keys.end() || got->terminal != terminal ? -1 : got->pair;
+        auto key = std::lower_bound(keys.begin(), keys.end(), Key{terminal, INT32_MIN});
+        return key == keys.end() || key->terminal != terminal ? -1 : key->pair;
     }
     template <class Self, class V> static void fields(Self& l, V& v) {
         const Within number{0, int64_t(1) << 31};
@@ -70,7 +71,7 @@ struct UnorderedList {
         v.kept("keys", l.keys);
         v.made(l.absent);
     }
-    // After the fields are read.
+    // Called after the fields are read.
     void restored(int64_t n_terms, int64_t n_lr_states) {
         check(separator < n_terms && close < n_terms && after_member < n_lr_states && after_separator < n_lr_states,
                     "an unordered list is out of range");
@@ -86,14 +87,14 @@ struct UnorderedList {
         find_absent();
     }
 
-    // The set in which nothing is written, of the list with this number.
+    // Returns the set without written members, for the list with this number.
     vector<int32_t> begin(int32_t number) const {
         vector<int32_t> set(set_size(), 0);
         set[0] = number;
         for (size_t w = 0; w < n_words(); ++w) add(set, kMembers + 2 * w, absent[w]);
         return set;
     }
-    // After the pairs are known.
+    // Called after the pairs are set.
     void find_absent() {
         absent.assign(n_words(), 0);
         for (size_t w = 0; w < n_words(); ++w) absent[w] = below(n_members, w);
@@ -101,14 +102,15 @@ struct UnorderedList {
         n_absent = 0;
         for (uint64_t word : absent) n_absent += __builtin_popcountll(word);
     }
-    // Is a pair taken?  A state asks that of each of its keys, so what needs no look at the set behind it gets none: in any
-    // order a pair leaves as many places as it fills, and only the bound above and open conditions can be in its way.
+    // Whether a pair is taken. A state calls this for each of its keys, so the set after it is computed only if needed.
+    // In a list without an order a pair leaves as many places as it fills, so only the upper bound and open conditions
+    // can exclude it.
     bool takes(List set, int32_t pair) const {
         if (!has_place(set, pairs[pair].member)) return false;
         if (!wanted && (ordered ? !counts() : most == kNoMost)) return true;
         return !after(set, pair).empty();
     }
-    // The set with one more pair; empty: it is not taken.
+    // Returns the set with one more pair; empty if the pair is not taken.
     vector<int32_t> after(List set, int32_t pair) const {
         const Pair& p = pairs[pair];
         if (!has_place(set, p.member)) return {};
@@ -118,31 +120,32 @@ struct UnorderedList {
         else to[kOthers] = std::min(to[kOthers] + 1, enough());
         if (ordered)
             for (size_t w = 0; w < n_words(); ++w) add(to, kMembers + 2 * w, below(p.member < 0 ? n_members : p.member, w));
-        if (ordered && counts()) to[kOthers] = std::min(set[kOthers] + 1, enough());  // passed ones are in the set, too
+        // passed members are in the set too
+        if (ordered && counts()) to[kOthers] = std::min(set[kOthers] + 1, enough());
         return can_end(to) ? to : vector<int32_t>();
     }
     bool goes_on(List set) const {
-        const Left left = what_is_left(set);
+        const Left left = left_of(set);
         return left.required || left.open || (left.written < most && (others || left.n_free));
     }
     bool may_close(List set) const {
-        const Left left = what_is_left(set);
+        const Left left = left_of(set);
         return !left.required && !left.open && left.written >= least;
     }
-    // What is asked of what follows, but for required members; and of these members.
+    // The conditions that what follows must meet, apart from required members.
     struct Open {
         uint64_t conditions;
         int64_t written;  // members and others so far
     };
     Open open(List set) const {
-        const Left left = what_is_left(set);
+        const Left left = left_of(set);
         return {left.open, left.written};
     }
     bool is_free(List set, int32_t member) const { return !is_in(set, member); }
     bool is_required(int32_t member) const { return required[size_t(member) >> 6] >> (member & 63) & 1; }
-    // Can the set be completed at all?
+    // Whether the set can be completed.
     bool can_end(List set) const {
-        const Left left = what_is_left(set);
+        const Left left = left_of(set);
         if (std::max<int64_t>(least, left.written + left.required) > most) return false;
         if (!others && left.written + left.n_free < least) return false;
         if (!left.open) return true;
@@ -152,9 +155,9 @@ struct UnorderedList {
   private:
     struct Left {
         int32_t required = 0;  // members that are missing
-        int32_t n_free = 0;    // members that can be written
+        int32_t n_free = 0;  // members that can be written
         int64_t written = 0;   // members and others
-        uint64_t open = 0;     // conditions
+        uint64_t open = 0;  // conditions not met yet
     };
     bool counts() const { return least || most != kNoMost; }
     int32_t enough() const { return most == kNoMost ? least : most; }
@@ -166,7 +169,7 @@ struct UnorderedList {
         set[at] |= int32_t(uint32_t(bits));
         set[at + 1] |= int32_t(uint32_t(bits >> 32));
     }
-    // The bits of word w that are before bit k.
+    // Returns the bits of word w that are before bit k.
     static uint64_t below(int32_t k, size_t w) {
         const int64_t n = int64_t(k) - 64 * int64_t(w);
         return n >= 64 ? ~0ull : n <= 0 ? 0 : (1ull << n) - 1;
@@ -174,36 +177,37 @@ struct UnorderedList {
     bool is_in(List set, int32_t member) const {
         return word(set, kMembers + 2 * (size_t(member) >> 6)) >> (member & 63) & 1;
     }
-    // Is there a place for a member (-1: an other), whatever comes behind it?
+    // Whether a member (-1: an other) has a place, whatever comes after it.
     bool has_place(List set, int32_t member) const {
         if (member >= 0 && is_in(set, member)) return false;
         if (!ordered) return true;
-        for (size_t w = 0; w < n_words(); ++w)  // what is passed is never written
+        for (size_t w = 0; w < n_words(); ++w)  // a passed member can no longer be written
             if (required[w] & ~word(set, kMembers + 2 * w) & below(member < 0 ? n_members : member, w)) return false;
         return true;
     }
-    Left what_is_left(List set) const {
+    Left left_of(List set) const {
         Left left;
         left.written = set[kOthers];
         left.n_free = n_members;
         for (size_t w = 0; w < n_words(); ++w) {
-            const uint64_t there = word(set, kMembers + 2 * w);
-            left.n_free -= __builtin_popcountll(there);
-            left.required += __builtin_popcountll(required[w] & ~there);
+            const uint64_t written = word(set, kMembers + 2 * w);
+            left.n_free -= __builtin_popcountll(written);
+            left.required += __builtin_popcountll(required[w] & ~written);
         }
         if (!ordered) left.written += n_members - n_absent - left.n_free;
         left.open = wanted & ~word(set, kMet);
         return left;
     }
 
-    // Can open conditions be met by what may be written, with at most so many members that are not required, and others?
+    // Decides whether open conditions can be met by pairs that may still be written, with at most `most` others and
+    // members that are not required.
     class Cover {
       public:
         Cover(const UnorderedList& list, List set, int32_t most) : list_(list), most_(most), used_(list.n_members, 0) {
             for (int32_t k = 0; k < list.n_members; ++k) used_[k] = list.is_in(set, k);
         }
         bool exists(uint64_t open) {
-            if (most_ == INT32_MAX) {  // all members can be written: what each of them gives in any case is given
+            if (most_ == INT32_MAX) {  // all members can be written, so what each of them meets in any case is met
                 for (const Pair& p : list_.pairs) if (p.member < 0) open &= ~p.meets;
                 vector<uint64_t> sure(list_.n_members, 0);
                 for (const Pair& p : list_.pairs)
@@ -225,7 +229,8 @@ struct UnorderedList {
         bool search(uint64_t open, int32_t left) {
             if (!open) return true;
             if (++steps_ > kMaxSteps)
-                throw LimitExceeded("what an object still needs takes more than " + std::to_string(kMaxSteps) + " steps");
+                throw LimitExceeded("whether an object can be completed was not found within " +
+                                    std::to_string(kMaxSteps) + " steps");
             int32_t fewest = INT32_MAX, chosen = -1;
             for (uint64_t rest = open; rest; rest &= rest - 1) {
                 const int32_t c = __builtin_ctzll(rest);
@@ -236,9 +241,9 @@ struct UnorderedList {
             for (const Pair& p : list_.pairs) {
                 if (!fits(p, chosen, left)) continue;
                 if (p.member >= 0) used_[p.member] = 1;
-                const bool found = search(open & ~p.meets, left - costs(p));
+                const bool is_covered = search(open & ~p.meets, left - costs(p));
                 if (p.member >= 0) used_[p.member] = 0;
-                if (found) return true;
+                if (is_covered) return true;
             }
             return false;
         }
@@ -251,37 +256,39 @@ struct UnorderedList {
     };
 };
 
-// Lists whose members come in any order, each at most once: LR states with a set of members, made when they are met.
+// Lists whose members come in any order, each at most once: LR states with a set of members, created on first use.
 //
-// The rules of such a list are an ordinary right-recursive grammar that forgets which members have been written:
+// The rules of such a list are an ordinary right-recursive grammar that does not record which members have been
+// written:
 //
 //   body -> m rest   for every member m       rest -> separator body | close
 //
-// Spelled out exactly, body and rest would be a nonterminal for every set of members, 2^n of them.  They differ in
-// nothing but what is left to write, so the LR automaton is built once from the rules as they are, and two of its
-// states get the set beside them (the members written, and how many others if their number matters):
+// Spelled out exactly, body and rest would be one nonterminal for every set of members, 2^n of them. These differ only
+// in what is left to write. So the LR automaton is built once from the rules above, and two of its states are paired
+// with the set (the members written, and the number of others if it matters):
 //
-//   after a member       {body -> m . rest}          may close if all that is required is there
+//   after a member       {body -> m . rest}          may close if everything that is required is written
 //   after a separator    {rest -> separator . body}  takes a member that is not in the set
 //
-// These two states hold the items of one list only, because m occurs nowhere else.  A pair (state, set) is one more LR
-// state.  A document meets one for each member it has, where the spelled-out automaton would need all sets; everything
-// behind the LR tables (stack, lexer contexts, parser DWA, masks) takes them as it takes any state.  The list is right
-// recursive, so a set never has to be found again after a reduction: it lies on the stack.
+// These two states have the items of one list only, because m occurs nowhere else. A pair (state, set) is an additional
+// LR state. A document reaches one for each of its members, whereas the spelled-out automaton would need all sets.
+// Everything after the LR tables (stack, lexer contexts, parser DWA, masks) handles them like any state. The list is
+// right recursive, so a set never has to be recomputed after a reduction: it is on the stack.
 //
-// No state is a dead end: a member is taken only if what is still required fits in behind it.
+// No state is a dead end: a member is taken only if everything that is still required fits after it.
 //
-// A list may also be long and have an order. Then the members that a set has are those that have been passed, and a
-// document meets a state for each member it has, where tables of all suffixes would be the square of the list.
-// Sources: XML's and SGML's "&" connector; the derivatives of interleaving (Brzozowski-style sets of what is left).
+// A list may also be long and have an order. Then a set has the members that have been passed. A document reaches one
+// state for each of its members, whereas tables of all suffixes would be quadratic in the length of the list.
+//
+// Sources: the "&" connector of XML and SGML; derivatives of interleaving (Brzozowski-style sets of remaining members).
 
 class UnorderedStates {
   public:
     static constexpr int32_t kUnmade = -2;  // a set that has no number yet
     vector<UnorderedList> lists;
-    vector<int32_t> list_of, pair_of;    // by symbol: the list that it is a pair of, or -1; which one
-    int32_t first = INT32_MAX;           // number of the first state with a set: 2 a set, after a member and a separator
-    Interner sets;                       // as UnorderedList has them
+    vector<int32_t> list_of, pair_of;  // by symbol: the list of which it is a pair, or -1; the pair's index
+    int32_t first = INT32_MAX;  // first state with a set. Each set has two: after a member, after a separator
+    Interner sets;  // encoded as in UnorderedList
     int32_t n_terms = 0;
 
     int32_t n_states() const { return 2 * sets.size(); }
@@ -310,8 +317,8 @@ class UnorderedStates {
         n_terms = int32_t(n_terms_);
     }
 
-    // Where `symbol` leads from state s: a state, -1, or kUnmade. `base(state, symbol)` asks the LR table without
-    // sets.
+    // Returns the target of `symbol` from state s: a state, -1, or kUnmade. base(state, symbol) looks up the LR table
+    // without sets.
     template <class Base> int32_t go(int32_t s, int32_t symbol, const Base& base) const {
         const List set = sets[(s - first) >> 1];
         const UnorderedList& list = lists[set[0]];
@@ -330,7 +337,7 @@ class UnorderedStates {
         const int32_t pair = list.pair_of(symbol);
         return pair >= 0 && !list.takes(set, pair) ? -1 : to;
     }
-    // ... where `go` said kUnmade: with a number.
+    // Returns the target for which `go` returned kUnmade, with a new number.
     int32_t make(int32_t s, int32_t symbol) {
         const List set = sets[(s - first) >> 1];
         return number(lists[set[0]].after(set, pair_of[symbol]));
@@ -339,7 +346,7 @@ class UnorderedStates {
         const UnorderedList& list = lists[sets[(s - first) >> 1][0]];
         return (s - first) & 1 ? list.after_separator : list.after_member;
     }
-    // The state after the first pair, -1 if it is not taken there.
+    // Returns the state after the first pair, or -1 if the pair is not taken there.
     int32_t begin(int32_t symbol) {
         const int32_t n = list_of[symbol];
         const UnorderedList& list = lists[n];

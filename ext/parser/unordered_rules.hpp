@@ -1,17 +1,17 @@
-// The unordered lists of a grammar in normal form, as UnorderedList has them.
+// The unordered lists of a grammar in normal form, converted to UnorderedList.
 #pragma once
 #include "parser/lr_tables.hpp"
 #include "parser/normalise.hpp"
 
 namespace wfsa {
 
-// The rules of a list in a grammar: visit(rule) for each of a nonterminal's.
+// Calls visit(rule) for each rule of a nonterminal.
 template <class Visit> void each_rule(const NormalGrammar& g, int32_t symbol, const Visit& visit) {
     const size_t a = symbol - g.n_terms;
     for (int32_t i = g.rule_indptr[a]; i < g.rule_indptr[a + 1]; ++i) visit(g.rules[i]);
 }
 
-// A list without its LR states; its pairs are numbered as the rules of its body.
+// Returns a list without its LR states; its pairs are numbered as the rules of its body.
 inline UnorderedList unordered_list(const NormalGrammar& g, const UnorderedRule& u) {
     vector<int32_t> pairs;
     each_rule(g, u.body, [&](const Rule& r) { pairs.push_back(r.a); });
@@ -23,9 +23,9 @@ inline UnorderedList unordered_list(const NormalGrammar& g, const UnorderedRule&
     return list;
 }
 
-// Finds the LR states of unordered lists in finished tables (unordered.hpp), and lets what leads to them lead to
-// states with sets. The states are pure, because a member occurs in its list only, so any goto on a member names
-// them.
+// Finds the LR states of unordered lists in finished tables (unordered.hpp), and redirects the gotos that lead to them
+// to states with sets. These LR states have no other items, because a member occurs in its list only. So any goto on a
+// member identifies them.
 
 inline void attach_unordered(const NormalGrammar& g, LrTables& lr) {
     if (g.unordered.empty()) return;
@@ -49,7 +49,8 @@ inline void attach_unordered(const NormalGrammar& g, LrTables& lr) {
         list.after_member = lr.goto_target[i];
         list.after_separator = lr.base_go(list.after_member, list.separator);
         const int32_t begun = out.begin(lr.goto_symbol[i]);
-        if (begun >= 0) lr.goto_target[i] = begun;  // else it is behind a separator, where sets are asked in its place
+        // otherwise it comes after a separator, where UnorderedStates::go is used instead
+        if (begun >= 0) lr.goto_target[i] = begun;
     }
 }
 

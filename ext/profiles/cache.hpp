@@ -1,8 +1,8 @@
-// What the constraints of a vocabulary share: sets of tokens and tails by content, walks by what decides them,
+// Caches that the constraints of one vocabulary share: token sets and tails by content, walks by their key, and
 // universes by the tails that they unite.
 //
-// Sets and tails live as long as a constraint or a walk holds them.  Walks and universes are kept for the next
-// constraint, within a bound of bytes for all vocabularies.
+// Token sets and tails live as long as a constraint or a walk refers to them. Walks and universes are kept for later
+// constraints, within a limit of bytes for all vocabularies together.
 #pragma once
 #include <atomic>
 #include <map>
@@ -16,13 +16,13 @@
 
 namespace wfsa {
 
-// What a walk finds.
+// The result of a walk from one lexer state.
 struct WalkResult {
     std::shared_ptr<const Inside> inside;
     vector<std::shared_ptr<const Tails>> tails;
-    vector<int32_t> tail_terms;     // of each, numbered in the order of the cache's key
-    vector<vector<int32_t>> spans;  // of the groups: ranks of their bounds among those of the key
-    int64_t work = 0;               // trie nodes walked
+    vector<int32_t> tail_terms;  // terminal of each entry of `tails`, numbered in the order of the cache's key
+    vector<vector<int32_t>> spans;  // span of each group of `inside`, with bounds as ranks among those of the key
+    int64_t work = 0;  // trie nodes visited
     size_t bytes() const {
         size_t n = sizeof(*this) + inside->bytes();
         for (const auto& t : tails) n += t->bytes();
@@ -35,12 +35,13 @@ class ProfileCache {
     explicit ProfileCache(const Vocabulary& v)
         : walks(v.budget), spelled(v.budget), universes_(v.budget), loops_(v.budget) {}
 
-    // Profiles of full walks: the body of a JSON string is walked once, not once per schema.  The key names the state's
-    // components by what they mean (StateNames), so equal keys mean equal profiles.  What may follow a terminal differs
-    // from place to place; so the walk is kept with tails that begin with any byte (`wide`), and beside it what is left
-    // of the tails for each set of bytes.
+    // Results of full walks: the body of a JSON string is walked once, not once per schema. The key names the state's
+    // components by their meaning (StateNames), so equal keys mean equal profiles. The bytes that may follow a
+    // terminal differ from grammar to grammar. So the cache has the walk with tails that begin with any byte
+    // (`wide`), and, for each set of following bytes, the walk with the tails that remain.
     BoundedCache<vector<int32_t>, WalkResult, VectorHash> walks;
-    // Tails by the pieces that they were spelled from, or by those that they were chosen from and their first bytes.
+    // Tails by the pieces that spell them, or by the larger set of tails they were selected from and their first
+    // bytes.
     BoundedCache<vector<int32_t>, Tails, VectorHash> spelled;
     ContentTable<Inside> insides;
     ContentTable<Tails> tails;
@@ -86,9 +87,7 @@ class ProfileCache {
     std::atomic<int64_t> uid_{0};
 };
 
-// How much a vocabulary's caches hold.
-
-// cache -> "entries", "bytes".
+// Returns the memory of a vocabulary's caches: name of the cache -> "entries" and "bytes".
 inline std::map<std::string, std::map<std::string, int64_t>> cache_info_of(Vocabulary& v) {
     const ProfileCache& c = v.kept<ProfileCache>();
     auto numbers = [](size_t entries, size_t bytes) {

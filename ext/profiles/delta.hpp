@@ -1,11 +1,11 @@
-// Deltas: most states are a small change of another one, as inside a string whose excluded names have been left, or
-// inside an identifier that might still be a keyword.
+// Deltas: profiles stored as a difference. Most states differ little from another one. Examples are a state inside a
+// string whose excluded names can no longer match, and one inside an identifier that may still become a keyword.
 //
-// Walking both states in lockstep and stopping where they meet visits only the difference.  What a delta keeps is the
-// tokens that may fare differently (`drop`), with the state's own outcome for them.
+// Walking both states in lockstep, and stopping where they reach the same state, visits only the difference. A delta
+// stores the tokens whose outcome may differ (`drop`), and the state's own outcome for them.
 //
-// A base is the successor that most bytes lead to, if it loops, or a state walked before that holds the same large
-// components (`Examples`).
+// The base is the successor that most bytes lead to, if it loops to itself. Otherwise it is a state that was walked
+// in full and has the same large components (`BaseStates`).
 #pragma once
 #include "profiles/walk.hpp"
 #include "regular/dfa.hpp"
@@ -20,7 +20,8 @@ class BaseStates {
 
     template <class Self, class V> static void fields(Self& b, V& v) { v.expansion(b.examples_); }
 
-    // The state that most bytes lead to from y, if it loops and is much like y; or -1.
+    // Returns the state that most bytes lead to from y, if it loops to itself and differs little from y; otherwise
+    // -1.
     int32_t loop_after(int32_t y) {
         const LexState& s = lexer_.states[y];
         int32_t best = -1, most = 0, total = 0;
@@ -35,15 +36,16 @@ class BaseStates {
         const bool loops = bytes_to(z.edges, best) >= kLoopOfBase;
         return loops && !z.boundary && differing_bytes(s, z) <= kApart ? best : -1;
     }
-    // The nearest of the states that were walked in full and have the same signature; or -1.  Of those equally near it is
-    // the one that only long texts tell from y: of the copies in a counter the one nearest to it.
+    // Returns the nearest state that was walked in full and has the same signature, or -1. Among equally near states
+    // it returns the one that only the longest texts distinguish from y: among the copies in a counter, the closest
+    // copy.
     int32_t like(int32_t y, const vector<int32_t>& signature) const {
-        auto got = examples_.find(signature);
-        if (signature.empty() || got == examples_.end()) return -1;
+        auto same_signature = examples_.find(signature);
+        if (signature.empty() || same_signature == examples_.end()) return -1;
         int32_t nearest = -1;
         size_t least = SIZE_MAX;
         int32_t longest = -1;
-        for (int32_t z : got->second) {
+        for (int32_t z : same_signature->second) {
             const size_t d = distance(y, z);
             const int32_t length = d <= least ? lexer_.alike_length(y, z) : 0;
             if (d > least || (d == least && length < longest)) continue;
@@ -55,11 +57,13 @@ class BaseStates {
     }
 
   private:
-    // A base that y leads to need not loop on many bytes itself, since y goes to it on most of its own.  Bytes on which
-    // the two go apart are walked for both; from half a set of letters more on, another base may do better.
+    // A base that y leads to need not loop on many bytes itself, since y reaches it on most of y's bytes. Bytes on
+    // which the two states differ are walked for both. If they differ on more than half a set of letters beyond
+    // kManyBytes, another base may be cheaper.
     static constexpr int32_t kLoopOfBase = kManyBytes / 2, kApart = kManyBytes + kManyBytes / 2;
     Lexer& lexer_;
-    std::unordered_map<vector<int32_t>, vector<int32_t>, VectorHash> examples_;  // signature -> states walked in full
+    // signature -> states that were walked in full
+    std::unordered_map<vector<int32_t>, vector<int32_t>, VectorHash> examples_;
 
     static int32_t differing_bytes(const LexState& y, const LexState& z) {
         int32_t same = 0, any = 0;
@@ -76,16 +80,16 @@ class BaseStates {
         }
         return any - same;
     }
-    // How many terminals and components only one of the two has.
+    // Returns the number of terminals and components that only one of the two states has.
     size_t distance(int32_t y, int32_t z) const {
         const Hypotheses &a = lexer_.states[y].hyps, &b = lexer_.states[z].hyps;
         vector<int32_t> out;
         auto compare = [&](List c, List d) {
             std::set_symmetric_difference(c.begin(), c.end(), d.begin(), d.end(), std::back_inserter(out));
         };
-        auto at = a.begin(), beside = b.begin();
-        for (; at != a.end() && beside != b.end(); ++at, ++beside) {
-            const Hypothesis g = *at, h = *beside;
+        auto at = a.begin(), other = b.begin();
+        for (; at != a.end() && other != b.end(); ++at, ++other) {
+            const Hypothesis g = *at, h = *other;
             compare(g.main, h.main);
             if (g.context >= 0 && h.context >= 0) compare(lexer_.contexts[g.context], lexer_.contexts[h.context]);
         }
@@ -95,12 +99,12 @@ class BaseStates {
 
 class Delta {
   public:
-    vector<int32_t> drop;  // tokens that may fare differently
+    vector<int32_t> drop;  // tokens whose outcome may differ from the base
 
     Delta(const VocabularyTrie& trie, Lexer& lexer, Walk& walk) : trie_(trie), lexer_(lexer), walk_(walk) {}
 
-    // What y does with the tokens of `drop`, into the walk.  False when the two differ in so much that a walk of y is
-    // hardly dearer; `walked`: trie nodes, when z was walked.
+    // Writes y's outcome for the tokens of `drop` into the walk. Returns false if y and z differ so much that a full
+    // walk of y costs about the same. `walked` is the number of trie nodes that the walk of z visited.
     bool compare(int32_t y, int32_t z, int64_t walked) {
         walk_.begin();
         walk_.spans.clear();
@@ -113,9 +117,10 @@ class Delta {
     }
 
   private:
-    static constexpr int32_t kBudget = 4000;    // trie nodes, at least; some walks are not dearer
-    static constexpr size_t kMaxDrop = 3000;    // tokens; more would make every mask dearer
-    struct Open { int32_t term, watch, depth, count; };  // a cut both made on the current path; depth of the tail
+    static constexpr int32_t kBudget = 4000;  // trie nodes, at least; some full walks are this cheap
+    static constexpr size_t kMaxDrop = 3000;  // tokens; a longer list would slow down every mask
+    // a cut that both states made on the current path; `depth` is where its tail begins
+    struct Open { int32_t term, watch, depth, count; };
     const VocabularyTrie& trie_;
     Lexer& lexer_;
     Walk& walk_;
@@ -123,18 +128,19 @@ class Delta {
 
     bool spent() const { return budget_ <= 0 || drop.size() > kMaxDrop; }
 
-    // Where both loop on the same few bytes, as white space: they go apart on what leads out of the loop.
+    // Handles two states that loop on the same few bytes, for example white space: they can differ only on bytes that
+    // leave the loop. Returns false if the states are not of this kind.
     bool go_round(int32_t y, int32_t z) {
         const LexState &in_y = lexer_.states[y], &in_z = lexer_.states[z];
         lexer_.expand(y);
         lexer_.expand(z);
-        const std::shared_ptr<const LoopRuns> known = walk_.few_loops(y);
-        if (!known || known != walk_.few_loops(z)) return false;
+        const std::shared_ptr<const LoopRuns> runs = walk_.few_loops(y);
+        if (!runs || runs != walk_.few_loops(z)) return false;
         for (int32_t b = 0; b < 256; ++b) {
-            if (known->exits[b].empty()) continue;
+            if (runs->exits[b].empty()) continue;
             const Edge *to_y = in_y.edge(uint8_t(b)), *to_z = in_z.edge(uint8_t(b));
             if (!to_y || !to_z ? to_y == to_z : to_y->target == to_z->target && to_y->count == to_z->count) continue;
-            for (const LoopRuns::Exit& out : known->exits[b]) {
+            for (const LoopRuns::Exit& out : runs->exits[b]) {
                 if (--budget_ % 64 == 0) GrowthLock::let_read();
                 if (spent()) return true;
                 compare_child(out.node, to_y, to_z, out.depth - 1, 0, {});
@@ -142,7 +148,8 @@ class Delta {
         }
         return true;
     }
-    // -1: dead.  `open`: cuts that both made above, with their watch set after the bytes read since.
+    // Compares the subtree below `node` from y and z, of which -1 is the dead state. `open` has the cuts that both
+    // states made above, each with its watch set after the bytes read since.
     void difference(int32_t node, int32_t y, int32_t z, int32_t depth, int32_t count, const vector<Open>& open) {
         if (y >= 0) lexer_.expand(y);
         if (z >= 0) lexer_.expand(z);
@@ -152,7 +159,7 @@ class Delta {
         int32_t c = trie_[node].first_child;
         const int32_t end = trie_[node].end_child;
         size_t a = 0, b = 0;
-        for (int32_t at = 0; at < 256 && c < end;) {  // the bytes on which the two go apart, range by range
+        for (int32_t at = 0; at < 256 && c < end;) {  // byte ranges on which y and z have different edges
             while (a < in_y.size() && in_y[a].hi < at) ++a;
             while (b < in_z.size() && in_z[b].hi < at) ++b;
             const Edge* y2 = a < in_y.size() && in_y[a].lo <= at ? &in_y[a] : nullptr;
@@ -187,7 +194,7 @@ class Delta {
         const bool counts_alike =
             !to_y || !to_z || (in_y.span == in_z.span && now == lexer_.count_after(in_z, count, *to_z));
         if (!(in_y.accepts == in_z.accepts) || !counts_alike) return drop_subtree(c, y2, depth + 1, now, after);
-        if (trie_[c].own && (y2 < 0 || z2 < 0)) {  // otherwise the token stays inside, either way
+        if (trie_[c].own && (y2 < 0 || z2 < 0)) {  // if both are alive, the token stays inside in both
             drop_tokens(trie_[c].slot_lo);
             if (y2 >= 0) walk_.inside(trie_[c].slot_lo, in_y, now);
             for (const Open& o : after) walk_.pieces.add(o.term, Pieces::kSlot, trie_[c].slot_lo, 0, o.depth, o.count);
@@ -197,7 +204,7 @@ class Delta {
         for (const Accept& a : in_y.accepts) after.push_back({a.term, a.watch, depth + 1, now});
         difference(c, y2, z2, depth + 1, now, after);
     }
-    // The two disagree on a cut here: everything below differs.
+    // Both states disagree on whether a terminal ends here, so every token of the subtree differs.
     void drop_subtree(int32_t node, int32_t y, int32_t depth, int32_t count, const vector<Open>& open) {
         budget_ -= trie_[node].slot_hi - trie_[node].slot_lo;
         for (int32_t s = trie_[node].slot_lo; s < trie_[node].slot_hi; ++s) drop_tokens(s);

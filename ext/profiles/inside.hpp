@@ -1,7 +1,7 @@
 // The tokens that stay inside the terminals of a lexer state.
 //
-// Equal sets are one object for a vocabulary (containers/content_table.hpp), so their tokens stand in one order: by id,
-// in a group by units and then by id.
+// Equal sets are one object per vocabulary (containers/content_table.hpp). Therefore the order of tokens is fixed: by
+// id, and within a group by units and then by id.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -14,21 +14,21 @@
 namespace wfsa {
 
 struct Inside {
-    // Tokens that end in states with one span (numbered locally), by how many units they have.
+    // Tokens that end in states with the same span (by its local number), ordered by their number of units.
     struct Group {
-        int32_t local_span, least;           // units of the first ones
-        vector<int32_t> tokens, indptr;      // with `least + i` units: indptr[i] .. indptr[i+1]
-        vector<uint32_t> bitmap;             // of all, when there are many
-        vector<vector<uint32_t>> up_to;      // ... and of those with at most `least + i` units, while much is missing
+        int32_t local_span, least;  // `least`: units of the first tokens
+        vector<int32_t> tokens, indptr;  // tokens with `least + i` units: indptr[i] .. indptr[i+1]
+        vector<uint32_t> bitmap;  // all tokens of the group, if they are many
+        vector<vector<uint32_t>> up_to;  // [i]: the tokens with at most `least + i` units, while many are missing
         int32_t most() const { return least + int32_t(indptr.size()) - 2; }
-        bool operator==(const Group& o) const {  // the bitmaps follow from the rest
+        bool operator==(const Group& o) const {  // the bitmaps follow from the other members
             return local_span == o.local_span && least == o.least && indptr == o.indptr && tokens == o.tokens;
         }
     };
     struct Counted { int32_t token, count; };
-    struct Run { int32_t lo, hi; };  // slots of the trie, up to `hi`
+    struct Run { int32_t lo, hi; };  // slots lo .. hi - 1 of the trie
     enum Units { kNone, kBytes, kCharacters };
-    struct CountedRun {  // with so many units, and as many more as the string of a slot has
+    struct CountedRun {  // tokens with `count` units, plus the units of the slot's string
         int32_t local_span, lo, hi, count;
         Units units;
         int32_t units_of(const VocabularyTrie& trie, int32_t slot) const {
@@ -37,8 +37,8 @@ struct Inside {
         }
     };
 
-    vector<uint32_t> bitmap;    // when there are many tokens; else
-    vector<int32_t> ids;        // both without the tokens of groups
+    vector<uint32_t> bitmap;  // if there are many tokens; otherwise `ids`
+    vector<int32_t> ids;  // neither includes the tokens of groups
     vector<Group> groups;
 
     bool empty() const { return bitmap.empty() && ids.empty() && groups.empty(); }
@@ -61,7 +61,7 @@ struct Inside {
         return n;
     }
 
-    // The tokens of slots, each in one run, runs in any order. `bits`: all clear, before and after.
+    // Sets the tokens of disjoint runs of slots, given in any order. `bits` has no bit set before and after.
     void set_tokens(vector<Run>& runs, const VocabularyTrie& trie, vector<uint64_t>& bits) {
         const int64_t n_words = int64_t(trie.all.size());
         const auto each = [&](int32_t lo, int32_t hi, const auto& visit) {
@@ -69,7 +69,8 @@ struct Inside {
         };
         size_t n = 0;
         for (const Run& r : runs) n += trie.tokens(r.lo, r.hi).size();
-        if (is_many(n, n_words) && n > trie.slot_tokens.size() / 2) {  // all but those between the runs
+        // start from all tokens and clear those between the runs
+        if (is_many(n, n_words) && n > trie.slot_tokens.size() / 2) {
             std::sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) { return a.lo < b.lo; });
             bitmap = trie.all;
             const auto clear = [&](int32_t t) { clear_bit(bitmap, t); };
@@ -92,14 +93,15 @@ struct Inside {
             std::sort(ids.begin(), ids.end());
             return;
         }
-        bits.resize(size_t(n_words + 1) / 2, 0);  // to draw and to read them again is cheaper than to sort them
+        // drawing them as bits and reading those in order is cheaper than sorting
+        bits.resize(size_t(n_words + 1) / 2, 0);
         for (const Run& r : runs) each(r.lo, r.hi, [&](int32_t t) { bits[size_t(t) >> 6] |= uint64_t(1) << (t & 63); });
         for (size_t w = 0; w < bits.size(); ++w) {
             for (uint64_t left = bits[w]; left; left &= left - 1) ids.push_back(int32_t(w << 6) + __builtin_ctzll(left));
             bits[w] = 0;
         }
     }
-    // A group for every span; no span has a token twice.
+    // Makes one group per span. No token occurs twice with the same span.
     void set_groups(const vector<CountedRun>& runs, const VocabularyTrie& trie) {
         const int64_t n_words = int64_t(trie.all.size());
         int32_t n_spans = 0;
@@ -119,7 +121,7 @@ struct Inside {
         }
         groups.shrink_to_fit();
     }
-    // Of one span, ascending by token.
+    // Adds the group of one span; `counted` is ascending by token.
     void add_group(int32_t local_span, const vector<Counted>& counted, int64_t n_words) {
         int32_t least = INT32_MAX, most = 0;
         for (const Counted& c : counted) {
@@ -135,14 +137,16 @@ struct Inside {
         if (is_many(g.tokens.size(), n_words)) draw(g, n_words);
         groups.push_back(std::move(g));
     }
-    // Are so many tokens kept as a bitmap, too?  Setting one by one costs about what eight words of a bitmap do.
+    // Whether a set of this size is stored as a bitmap. Setting one token costs about as much as OR-ing eight words
+    // of a bitmap.
     static bool is_many(size_t n_tokens, int64_t n_words) { return int64_t(n_tokens) > n_words / 4; }
 
   private:
-    static constexpr size_t kFew = 64;          // tokens that are sorted
-    static constexpr size_t kMaxClear = 512;  // tokens cleared one by one from a group's bitmap
+    static constexpr size_t kFew = 64;  // smaller sets are sorted
+    // up to this number, missing tokens are cleared one by one from the group's bitmap
+    static constexpr size_t kMaxClear = 512;
 
-    // In two rounds of a radix sort; a whole vocabulary is not compared.
+    // Sorts in two rounds of a radix sort. A group may have the whole vocabulary, for which comparisons are too slow.
     static void sort_by_token(vector<Counted>& counted, int64_t n_words) {
         constexpr int32_t kBits = 9;
         vector<Counted> out(counted.size());

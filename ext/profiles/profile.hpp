@@ -1,22 +1,25 @@
-// Profiles: what every token does from a lexer state, without looking at the stack.
+// Profiles: the outcome of every token from a lexer state, without looking at the stack.
 //
-// A token either stays inside the terminals alive in the state, or it is p·q where p ends terminal t and q, not empty,
-// is lexed from a fresh start on the stack after shifting t (p empty is a fresh configuration of its own, gss.hpp).
+// A token either stays inside the terminals alive in the state, or it is p·q: p ends a terminal t, and q, which is
+// not empty, is lexed from a fresh start on the stack after shifting t. (An empty p is a fresh configuration of its
+// own, see gss.hpp.)
 //
-//   inside     tokens with a live state at their end: as ids, or as a bitmap when there are many (inside.hpp)
-//   finishes   per terminal t that can end within a token: its tails q, with the tokens that leave each (tails.hpp)
+//   inside         tokens with a live state at their end, as ids or, if they are many, as a bitmap (inside.hpp)
+//   terminal ends  for each terminal t that can end within a token, its tails q, and the tokens that leave each
+//                  tail (tails.hpp)
 //
-// A tail is kept only if its first byte can begin something that may follow t, and (under "longest") if no longer
-// candidate accepts within it.
+// A tail is stored only if its first byte can begin something that may follow t. Under "longest", no longer candidate
+// may accept within the tail either.
 //
-// How a profile is made: by a walk (walk.hpp), which the vocabulary may know already (walk_key.hpp, cache.hpp), or as a
-// change of another one (delta.hpp): its base without the tokens in `drop`, plus its own entries for those.
-// States with the same edges have one profile.  What a state does on a few bytes on which it loops, as on white space,
-// is a profile of its own, and the base of all such states.
+// A profile is made by a walk (walk.hpp), by looking up the walk in the vocabulary's cache (walk_key.hpp, cache.hpp),
+// or as a delta (delta.hpp): a base profile without the tokens in `drop`, plus the state's own entries for those.
+// States with the same edges share a profile. For states that loop on few bytes, such as white space, the tokens of
+// the loop are a separate profile, which is the base of all these states.
 //
-// Counts (lexer.hpp).  Whether a token that ends in a state with a span stays inside depends on the count k at its
-// start: k + its units must lie in the span.  Such tokens are kept by span and number of units, so that the profile is
-// one for all k.  The same holds for the units before a tail.  For nearly all k no token comes near a bound (`free`).
+// Counts (lexer.hpp): whether a token that ends in a state with a span stays inside depends on the count k at its
+// start, because k plus the token's units must lie in the span. Such tokens are stored by span and number of units,
+// so one profile serves all k. The same holds for the units before a tail. For nearly all k no token comes near a
+// bound (`free_lo`, `free_hi`).
 #pragma once
 #include <map>
 #include <unordered_set>
@@ -31,38 +34,40 @@ namespace wfsa {
 struct TerminalEnd {
     int32_t term;
     std::shared_ptr<const Tails> tails;
-    int32_t universe = -1;                        // of the parser DWA, and where the tails stand there
-    const SharedTails::Places* places = nullptr;  // ... which the universe holds
-    template <class Self, class V> static void fields(Self&, V&) {}  // no memory of its own
+    int32_t universe = -1;  // universe of the parser DWA
+    const SharedTails::Places* places = nullptr;  // where the tails are in that universe, which owns this
+    template <class Self, class V> static void fields(Self&, V&) {}  // owns no memory
 };
 
 struct Profile {
-    int32_t base = -1;  // delta: the profile this one is a change of
-    int32_t walked = 0; // trie nodes, where it is none and was not loaded
-    int32_t free_lo = 0, free_hi = Terminals::kNoMost;  // counts with which no bound is met, those of the base included
-    List drop;          // delta: tokens that fare differently
-    List terminal_ends; // numbers of TerminalEnd objects
-    List spans;         // of inside->groups, by their local number
-    std::shared_ptr<const vector<uint32_t>> vetoed;  // watched root: tokens that a longer candidate makes void
+    int32_t base = -1;  // delta: the profile that this one modifies
+    int32_t walked = 0;  // trie nodes visited; 0 for a delta or a loaded profile
+    // counts at which no token can meet a bound, including the tokens of the base
+    int32_t free_lo = 0, free_hi = Terminals::kNoMost;
+    List drop;  // delta: tokens that do not have the base's outcome
+    List terminal_ends;  // numbers of TerminalEnd objects
+    List spans;  // span of each of inside->groups, by local number
+    std::shared_ptr<const vector<uint32_t>> vetoed;  // root with a watch set: tokens that a longer candidate makes void
     std::shared_ptr<const Inside> inside;
-    template <class Self, class V> static void fields(Self&, V&) {}  // no memory of its own: lists are in an arena, sets at the vocabulary
+    // owns no memory: lists are in an arena, sets in the vocabulary
+    template <class Self, class V> static void fields(Self&, V&) {}
 };
 
 class Profiler {
   public:
     StableVector<Profile> profiles;
     StableVector<TerminalEnd> terminal_ends;
-    ListArena lists;  // of the profiles
+    ListArena lists;  // lists of the profiles
 
     Profiler(const VocabularyTrie& trie, Lexer& lexer, Staying& staying, ProfileCache& cache, int64_t n_words)
         : trie_(trie), lexer_(lexer), cache_(cache), n_words_(n_words), walk_(trie, lexer, staying, cache),
           delta_(trie, lexer, walk_), bases_(lexer), key_(lexer) {}
 
     ProfileCache& cache() const { return cache_; }
-    int64_t work() const { return walk_.work; }  // trie nodes walked so far
+    int64_t work() const { return walk_.work; }  // trie nodes visited so far
     size_t n_profiles() const { return profiles.size(); }
 
-    // The profile of a lexer state, computed on first use.
+    // Returns the profile of a lexer state, and computes it on first use.
     int32_t profile(int32_t y) {
         if (lexer_.states[y].profile >= 0) return lexer_.states[y].profile;
         lexer_.expand(y);
@@ -73,15 +78,15 @@ class Profiler {
             if (same >= 0) return lexer_.states[y].profile = profile(same);
         }
         Profile p;
-        const WalkResult found = is_watched ? watched(y, p) : find(y, loop, p);
+        const WalkResult outcome = is_watched ? watched(y, p) : find(y, loop, p);
         const vector<int32_t> terms = walk_.terms, spans = walk_.spans;
-        p.inside = found.inside;
-        // By terminal: a walk that is shared has those of another grammar in another order.
+        p.inside = outcome.inside;
+        // In the order of terminals: a walk from the cache may come from a grammar that numbers them differently.
         vector<std::pair<int32_t, size_t>> by_term;
-        for (size_t i = 0; i < found.tails.size(); ++i) by_term.push_back({terms[found.tail_terms[i]], i});
+        for (size_t i = 0; i < outcome.tails.size(); ++i) by_term.push_back({terms[outcome.tail_terms[i]], i});
         std::sort(by_term.begin(), by_term.end());
         vector<int32_t> numbers;
-        for (auto [term, i] : by_term) numbers.push_back(finish(term, found.tails[i]));
+        for (auto [term, i] : by_term) numbers.push_back(finish(term, outcome.tails[i]));
         p.terminal_ends = lists.keep(numbers);
         if (!p.inside->groups.empty()) p.spans = lists.keep(spans);
         find_free(p);
@@ -98,7 +103,7 @@ class Profiler {
         for (const Inside::Group& g : p.inside->groups) {
             const List span = lexer_.spans[p.spans[g.local_span]];
             if (span.size() == 2) bound(span[0], span[1], g.least, g.most());
-            else bound(1, 0, 0, 0);  // several ranges: always looked at
+            else bound(1, 0, 0, 0);  // several ranges: no count is free
         }
         for (int32_t f : p.terminal_ends) {
             const Terminals& t = lexer_.terms;
@@ -119,10 +124,10 @@ class Profiler {
     }
 
   private:
-    static constexpr int64_t kSharedWork = 1000;  // what it counts to take a walk that this engine has taken before
-    static constexpr size_t kMinCached = 2048;    // bytes, or
-    static constexpr int64_t kMinWalked = 32;     // nodes
-    static constexpr size_t kMinBase = 4096;      // bytes of a walk from which on other states are compared with it
+    static constexpr int64_t kSharedWork = 1000;  // charged for a walk that this engine has already used
+    static constexpr size_t kMinCached = 2048;  // bytes of a walk worth caching, or
+    static constexpr int64_t kMinWalked = 32;  // its nodes
+    static constexpr size_t kMinBase = 4096;  // bytes; a state with a larger walk becomes a base for others
     const VocabularyTrie& trie_;
     Lexer& lexer_;
     ProfileCache& cache_;
@@ -131,27 +136,29 @@ class Profiler {
     Delta delta_;
     BaseStates bases_;
     WalkKey key_;
-    std::map<std::pair<int32_t, const Tails*>, int32_t> finish_ids_;  // (terminal, tails) -> number
+    std::map<std::pair<int32_t, const Tails*>, int32_t> finish_ids_;  // (terminal, tails) -> index of the TerminalEnd
     std::unordered_map<vector<int32_t>, std::shared_ptr<const vector<uint32_t>>, VectorHash> vetoed_;
-    std::unordered_set<size_t> shared_;  // hashes of the keys of shared walks
+    std::unordered_set<size_t> shared_;  // hashes of the keys of walks that this engine has used
     struct First { int32_t state = -1; };
-    OpenTable<uint64_t, First, AsIs> by_edges_;  // hash of the edges -> the first state that has them
-    std::unordered_map<const Inside*, int32_t> common_;  // profiles that only others are changes of
+    OpenTable<uint64_t, First, AsIs> by_edges_;  // hash of the edges -> the first state with these edges
+    // token sets of loops -> the profile that serves only as a base
+    std::unordered_map<const Inside*, int32_t> common_;
 
-    // Another state with the same edges, so that every token fares the same from it; -1: none.  Then `loop` is the one
-    // that loops and that most bytes lead to, or -1.
+    // Returns another state with the same edges, from which every token has the same outcome, or -1. In the second
+    // case `loop` is set to BaseStates::loop_after(y).
     int32_t like(int32_t y, int32_t& loop) {
         const LexState& s = lexer_.states[y];
         ContentHash hash;
         for (const Edge& e : s.edges) hash.add(uint64_t(uint32_t(e.target)) << 32 | uint32_t(e.label()));
-        const auto [known, is_new] = by_edges_.insert(hash.value());
-        if (is_new) known.state = y;
-        else if (known.state != y && lexer_.states[known.state].edges == s.edges) return known.state;
+        const auto [entry, is_new] = by_edges_.insert(hash.value());
+        if (is_new) entry.state = y;
+        else if (entry.state != y && lexer_.states[entry.state].edges == s.edges) return entry.state;
         loop = bases_.loop_after(y);
         const int32_t z = loop >= 0 && lexer_.states[loop].edges == s.edges ? loop : white_space_before(y);
-        return z < 0 ? -1 : known.state = z;
+        return z < 0 ? -1 : entry.state = z;
     }
-    // Before a token most roots can take white space, and are then in a state with the same edges, which loops.
+    // Returns the state after white space, if it has the same edges, or -1. Most roots accept white space before a
+    // token and then are in such a state, which loops to itself.
     int32_t white_space_before(int32_t y) {
         const LexState& s = lexer_.states[y];
         for (const Edge& e : s.edges) {
@@ -161,7 +168,8 @@ class Profiler {
         }
         return -1;
     }
-    // What a watched root does: as the one that watches nothing, but for tokens in which something longer ends.
+    // Returns the difference of a root with a watch set from the same root without: only tokens in which a watched
+    // candidate accepts.
     WalkResult watched(int32_t y, Profile& p) {
         p.base = profile(lexer_.unwatched(y));
         p.vetoed = vetoed(lexer_.states[y].hyps.front().watch);
@@ -169,7 +177,7 @@ class Profiler {
         nothing.inside = cache_.insides.intern(Inside{});
         return nothing;
     }
-    // The profile of nothing but these tokens, which stay inside.
+    // Returns a profile with exactly these tokens inside.
     int32_t profile_of(const std::shared_ptr<const Inside>& tokens) {
         const auto [at, is_new] = common_.emplace(tokens.get(), int32_t(profiles.size()));
         if (is_new) {
@@ -178,11 +186,13 @@ class Profiler {
         }
         return at->second;
     }
-    // What y does, by a delta, a walk of this or of another engine.  Fills in what makes p a change of another profile.
+    // Computes the outcome of y by a delta, by a cached walk, or by a walk. For a delta, sets the members of p that
+    // refer to the base.
     WalkResult find(int32_t y, int32_t loop, Profile& p) {
         const vector<int32_t> large = signature(y);
-        // Under "longest" there is a root for every context, and no other grammar has it, and so it is with white space
-        // after which lexing starts there again; what is below a node they share (Walk::enter_shared).
+        // Under "longest" each context has a root of its own, which no other grammar has. The same holds for white
+        // space after which lexing starts again in a context. Such states share what is below trie nodes
+        // (Walk::enter_shared).
         const LexState& s = lexer_.states[y];
         const bool is_own = lexer_.terms.longest && (s.root || s.hyps.front().context >= 0);
         const int32_t z = is_own ? -1 : loop >= 0 ? loop : bases_.like(y, large);
@@ -194,19 +204,19 @@ class Profiler {
             walk_.terms.clear();
             return walk_.collect();
         }
-        WalkResult found;
+        WalkResult outcome;
         const bool has_key = !is_own && (!large.empty() || key_.is_of_shared_names(y)) && key_.spell(y, walk_.terms);
         if (!has_key) {
             walk_.terms.clear();
             walk_.spans.clear();
-            found = walk_.from(y, large.empty());
+            outcome = walk_.from(y, large.empty());
             if (walk_.common) p.base = profile_of(walk_.common);
         } else {
-            found = shared_walk(y);
+            outcome = shared_walk(y);
         }
-        p.walked = int32_t(found.work);
-        if (!is_own && found.bytes() > kMinBase) bases_.add(large, y);
-        return found;
+        p.walked = int32_t(outcome.work);
+        if (!is_own && outcome.bytes() > kMinBase) bases_.add(large, y);
+        return outcome;
     }
     int32_t finish(int32_t term, const std::shared_ptr<const Tails>& tails) {
         const auto got = finish_ids_.emplace(std::make_pair(term, tails.get()), int32_t(terminal_ends.size()));
@@ -214,18 +224,18 @@ class Profiler {
         return got.first->second;
     }
 
-    // The walk from a state with a large language, by way of the cache; key_ is set.
+    // Returns the walk from a state with a large language, from the cache if possible. key_ must be set.
     WalkResult shared_walk(int32_t y) {
         const Terminals& t = lexer_.terms;
         const vector<int32_t> wide_key = key_.key;
         vector<int32_t> key = wide_key;
         for (int32_t u : walk_.terms)
             for (uint64_t w : t[u].follow.w) { key.push_back(int32_t(w)); key.push_back(int32_t(w >> 32)); }
-        std::shared_ptr<const WalkResult> got = cache_.walks.find(key);
+        std::shared_ptr<const WalkResult> out = cache_.walks.find(key);
         const bool at_once = ends_anywhere(y);
-        if (!got && at_once) {
-            got = walk_under(key, y);
-        } else if (!got) {
+        if (!out && at_once) {
+            out = walk_under(key, y);
+        } else if (!out) {
             const std::shared_ptr<const WalkResult> wide = wide_walk(y, wide_key);
             auto narrow = std::make_shared<WalkResult>(*wide);
             narrow->tails.clear();
@@ -239,11 +249,11 @@ class Profiler {
                 narrow->tail_terms.push_back(term);
             }
             if (is_worth_keeping(*narrow)) cache_.walks.put(key, narrow);
-            got = narrow;
+            out = narrow;
         }
-        walk_.work += shared_.insert(VectorHash()(at_once ? key : wide_key)).second ? got->work : std::min(got->work, kSharedWork);
-        walk_.spans = key_.spans_of(got->spans);
-        return *got;
+        walk_.work += shared_.insert(VectorHash()(at_once ? key : wide_key)).second ? out->work : std::min(out->work, kSharedWork);
+        walk_.spans = key_.spans_of(out->spans);
+        return *out;
     }
     static bool is_worth_keeping(const WalkResult& r) { return r.bytes() > kMinCached || r.work >= kMinWalked; }
     std::shared_ptr<const WalkResult> wide_walk(int32_t y, const vector<int32_t>& key) {
@@ -255,17 +265,18 @@ class Profiler {
         wide.on = true;
         return walk_under(key, y);
     }
-    // A walk that is kept under a key; key_ is set.
+    // Walks from y and caches the result under `key`. key_ must be set.
     std::shared_ptr<const WalkResult> walk_under(const vector<int32_t>& key, int32_t y) {
         walk_.spans.clear();
         auto fresh = std::make_shared<WalkResult>(walk_.from(y));
         fresh->spans = key_.ranks_of(walk_.spans);
-        walk_.work -= fresh->work;  // counted by who asked: once a key, whatever the cache held before
+        walk_.work -= fresh->work;  // shared_walk charges it, once per key, whether or not it was cached
         if (is_worth_keeping(*fresh)) cache_.walks.put(key, fresh);
         return fresh;
     }
-    // Is some terminal a run of many bytes that may end behind each of them, as an identifier or free text?  With tails
-    // of any bytes such a walk has one for nearly every place in every token, and with those that may follow a few.
+    // Whether some terminal is a run of many bytes that may end after each of them, for example an identifier or free
+    // text. With `wide` tails such a walk has one for nearly every position in every token; with the bytes that may
+    // follow, only a few remain.
     bool ends_anywhere(int32_t y) const {
         const Terminals& t = lexer_.terms;
         auto is_run = [&](int32_t c) { return t.accept[c] && bytes_to(t.row(c), c) >= kManyBytes / 2; };
@@ -277,7 +288,7 @@ class Profiler {
         return false;
     }
     std::shared_ptr<const Tails> narrow_tails(const Tails& from, const ByteBits& follow) {
-        vector<int32_t> key{-2, int32_t(from.uid), int32_t(from.uid >> 32)};  // no pieces begin so
+        vector<int32_t> key{-2, int32_t(from.uid), int32_t(from.uid >> 32)};  // no key made of pieces begins with -2
         for (const uint64_t w : follow.w) { key.push_back(int32_t(w)); key.push_back(int32_t(w >> 32)); }
         const bool large = from.slots.slot_tokens.size() >= Pieces::kManyWords;
         if (large) if (auto known = cache_.spelled.find(key)) return known;
@@ -289,7 +300,8 @@ class Profiler {
         return out;
     }
 
-    // The components with large languages: those a step away from a loop on digits or more.  Empty: none.
+    // Returns the components with large languages: those at most one step away from a loop on at least the digits.
+    // Empty if there are none.
     vector<int32_t> signature(int32_t y) {
         const Terminals& t = lexer_.terms;
         auto loops = [&](int32_t c) { return bytes_to(t.row(c), c) >= kDigits; };
@@ -314,13 +326,13 @@ class Profiler {
         return out;
     }
 
-    // Tokens of which some prefix makes a watched component accept.
+    // Returns the tokens that have a prefix on which a watched component accepts.
     std::shared_ptr<const vector<uint32_t>> vetoed(List watch) {
-        std::shared_ptr<const vector<uint32_t>>& got = vetoed_[watch.vector()];
-        if (got) return got;
+        std::shared_ptr<const vector<uint32_t>>& bits = vetoed_[watch.vector()];
+        if (bits) return bits;
         auto out = std::make_shared<vector<uint32_t>>(n_words_, 0u);
         veto(0, lexer_.watches.intern(watch), *out);
-        return got = out;
+        return bits = out;
     }
     void veto(int32_t node, int32_t watch, vector<uint32_t>& out) {
         for (int32_t c = trie_[node].first_child; c < trie_[node].end_child; ++c) {

@@ -1,7 +1,7 @@
-// Tails: what tokens still spell after a terminal has ended, and universes of them.
+// Tails: the bytes that remain of a token after a terminal has ended, and universes of tails.
 //
-// A tail is the end of a token's bytes and points into the vocabulary, which outlives it.  Equal tails are one object
-// for a vocabulary, and so are universes of the same tails, whichever constraint made them first.
+// A tail is the end of a token's bytes and points into the vocabulary, which outlives it. Equal tails are one object
+// per vocabulary, and so are universes of the same tails, whichever constraint made them first.
 #pragma once
 #include <memory>
 
@@ -10,10 +10,10 @@
 
 namespace wfsa {
 
-// The tails of one terminal in one state: a slot for each, with the tokens that leave it.
+// The tails of one terminal in one state. Each slot is a tail, with the tokens that leave it.
 struct Tails {
     Slots slots;
-    int64_t uid;  // distinct for every Tails of a process
+    int64_t uid;  // unique among all Tails of the process
 
     bool operator==(const Tails& o) const { return slots == o.slots; }
     uint64_t hash() const {
@@ -27,17 +27,18 @@ struct Tails {
     size_t bytes() const { return sizeof(*this) + slots.bytes(); }
 };
 
-// The tails that are asked about together, and where those of each finish stand among them.
+// A universe: tails that one machine decides together, and the slots of each terminal end's own tails among them.
 struct SharedTails {
     static constexpr int32_t kNone = -1;
-    // The slots of one finish.
+    // The slots of one terminal end.
     struct Places {
-        vector<int32_t> slots;  // by slot of the finish: the slot of the universe
-        vector<int32_t> given;  // by slot of the universe: the only token that leaves this tail, or kNone, or below it
-                                // (kNone - 1 - slot) the slot of the finish
+        vector<int32_t> slots;  // slot of the terminal end -> slot of the universe
+        // Slot of the universe -> the only token that leaves this tail, or kNone, or for a value v < kNone the
+        // terminal end's own slot (kNone - 1 - v).
+        vector<int32_t> given;
     };
     Trie all;
-    vector<Places> members;  // as they were united
+    vector<Places> members;  // in the order of the united parts
 
     size_t bytes() const {
         size_t n = sizeof(*this) + all.bytes() + sizeof(Places) * members.capacity();
@@ -46,7 +47,8 @@ struct SharedTails {
     }
 };
 
-// `counted`: how many units a token has before its tail decides whether it is given, so no slot stands for its token.
+// With `counted`, whether a token counts depends on its units before the tail, so `given` never names a token
+// directly.
 inline SharedTails unite(const vector<const Tails*>& parts, bool counted) {
     SharedTails out;
     vector<Word> words;
@@ -59,7 +61,7 @@ inline SharedTails unite(const vector<const Tails*>& parts, bool counted) {
         const Slots& own = part->slots;
         SharedTails::Places places{{}, vector<int32_t>(all.size(), SharedTails::kNone)};
         places.slots.reserve(own.slot_word.size());
-        size_t at = 0;  // both are sorted: one merge
+        size_t at = 0;  // both lists are sorted, so one pass merges them
         for (size_t i = 0; i < own.slot_word.size(); ++i) {
             while (!same_text(all[at], own.slot_word[i])) ++at;
             places.slots.push_back(int32_t(at));

@@ -1,6 +1,6 @@
-// The tails that one walk meets, by where they lie in the vocabulary trie; spelled out only when they are new.
+// The tails that one walk meets, by their location in the vocabulary trie. They are spelled out only if they are new.
 //
-// Most walks meet the same pieces as others, and thus the same tails: a piece is a few numbers, a tail is text.
+// Most walks meet the same pieces as earlier ones, and thus the same tails. A piece is a few numbers; a tail is text.
 #pragma once
 #include "containers/growth_lock.hpp"
 #include "lexer/chain.hpp"
@@ -10,7 +10,7 @@
 
 namespace wfsa {
 
-// Different numbers in the order in which they are met.
+// Returns the index of x in `known`, and appends x if it is new.
 inline int32_t local_number(vector<int32_t>& known, int32_t x) {
     const auto at = std::find(known.begin(), known.end(), x);
     if (at == known.end()) { known.push_back(x); return int32_t(known.size()) - 1; }
@@ -19,11 +19,12 @@ inline int32_t local_number(vector<int32_t>& known, int32_t x) {
 
 class Pieces {
   public:
-    // Tails behind a cut at a node (by what can come first), below a node that has been read, or of one slot.
+    // Tails after a cut at a node (filtered by their first byte), below a node whose byte has been read, or of one
+    // slot.
     enum Kind : int32_t { kCut, kBelow, kSlot };
     struct Piece { int32_t term, kind, at, watch, depth, count; };
     vector<Piece> list;
-    bool wide = false;  // walking for the cache: tails may begin with any byte
+    bool wide = false;  // tails may begin with any byte, for the cache
 
     Pieces(const VocabularyTrie& trie, Lexer& lexer, ProfileCache& cache) : trie_(trie), lexer_(lexer), cache_(cache) {}
 
@@ -35,7 +36,7 @@ class Pieces {
         for (int32_t c = trie_[node].first_child; c < trie_[node].end_child; ++c)
             if (first.has(trie_.byte[c])) return add(a.term, kCut, node, a.watch, depth, count);
     }
-    // The tails of each terminal, which is numbered in `terms`.
+    // Appends the tails of each terminal to `out`, with the terminal's number in `terms`.
     void collect(WalkResult& out, vector<int32_t>& terms) {
         auto by_term = [](const Piece& a, const Piece& b) { return a.term < b.term; };
         if (!std::is_sorted(list.begin(), list.end(), by_term)) std::stable_sort(list.begin(), list.end(), by_term);
@@ -48,22 +49,22 @@ class Pieces {
                 const Piece& p = list[end];
                 key.insert(key.end(), {p.kind, p.at, p.watch, p.depth, p.count});
             }
-            auto got = known_.emplace(key, nullptr);
-            if (got.second) {
-                // With any byte behind a cut, and none watched, the terminal says nothing about the words.
+            auto spelled = known_.emplace(key, nullptr);
+            if (spelled.second) {
+                // If any byte may follow a cut and nothing is watched, the words do not depend on the terminal.
                 const bool shared = wide && std::all_of(list.begin() + int64_t(i), list.begin() + int64_t(end),
                                                         [](const Piece& p) { return !p.watch; });
                 key[0] = -1;
-                if (shared) got.first->second = cache_.spelled.find(key);
-                if (!got.first->second) {
+                if (shared) spelled.first->second = cache_.spelled.find(key);
+                if (!spelled.first->second) {
                     words_.clear();
                     for (size_t k = i; k < end; ++k) spell(list[k]);
-                    if (!words_.empty()) got.first->second = cache_.keep(Slots(words_));
-                    if (shared && words_.size() >= kManyWords) cache_.spelled.put(key, got.first->second);
+                    if (!words_.empty()) spelled.first->second = cache_.keep(Slots(words_));
+                    if (shared && words_.size() >= kManyWords) cache_.spelled.put(key, spelled.first->second);
                 }
             }
-            if (!got.first->second) continue;
-            out.tails.push_back(got.first->second);
+            if (!spelled.first->second) continue;
+            out.tails.push_back(spelled.first->second);
             out.tail_terms.push_back(local_number(terms, term));
         }
     }
@@ -71,7 +72,7 @@ class Pieces {
         v.expansion(p.list, p.words_, p.known_, p.first_bytes_[0], p.first_bytes_[1]);
     }
 
-    static constexpr size_t kManyWords = 128;  // worth keeping
+    static constexpr size_t kManyWords = 128;  // tails with fewer words are not worth caching
 
   private:
     const VocabularyTrie& trie_;
@@ -79,15 +80,15 @@ class Pieces {
     ProfileCache& cache_;
     vector<Word> words_;
     std::unordered_map<vector<int32_t>, std::shared_ptr<const Tails>, VectorHash> known_;
-    std::unordered_map<uint64_t, ByteBits> first_bytes_[2];  // (terminal, watch set), by `wide`
+    std::unordered_map<uint64_t, ByteBits> first_bytes_[2];  // [wide]: (terminal, watch set) -> first bytes of tails
 
-    // The bytes that a tail can begin with, by what can follow and by what is watched.
+    // Returns the bytes that a tail can begin with, given what can follow the terminal and what is watched.
     const ByteBits& first_bytes(const Accept& a) {
-        auto got = first_bytes_[wide].emplace(uint64_t(uint32_t(a.term)) << 32 | uint32_t(a.watch), ByteBits{});
-        if (got.second) got.first->second = lexer_.first_bytes(a, wide);
-        return got.first->second;
+        auto entry = first_bytes_[wide].emplace(uint64_t(uint32_t(a.term)) << 32 | uint32_t(a.watch), ByteBits{});
+        if (entry.second) entry.first->second = lexer_.first_bytes(a, wide);
+        return entry.first->second;
     }
-    // The tails of a piece, into words_.
+    // Appends the tails of a piece to words_.
     void spell(const Piece& p) {
         if (p.kind == kSlot) return spell_slot(p.at, p.depth, p.count);
         if (p.kind == kBelow) return spell_below(p.at, p.watch, p.depth, p.count);
@@ -103,7 +104,7 @@ class Pieces {
         }
         spell_below(node, watch, depth, count);
     }
-    void spell_below(int32_t node, int32_t watch, int32_t depth, int32_t count) {  // node's byte has been read
+    void spell_below(int32_t node, int32_t watch, int32_t depth, int32_t count) {  // the node's byte has been read
         if (!watch) {
             for (int32_t s = trie_[node].slot_lo; s < trie_[node].slot_hi; ++s) spell_slot(s, depth, count);
             return;
@@ -118,17 +119,18 @@ class Pieces {
     }
 };
 
-// The vocabulary trie in step with the lexer, from a state on: which tokens stay inside, and which leave tails.
+// Walks the vocabulary trie in step with the lexer from one state, and collects the tokens that stay inside and the
+// tails.
 //
-// Subtrees on whose bytes the state stays inside are one step (staying.hpp), and so are all tokens along a chain of
-// states (chain.hpp).  Cost: the trie nodes with a live state.
+// A subtree on whose bytes the state stays inside is one step (staying.hpp), and so are all tokens along a chain of
+// states (chain.hpp). Cost: the number of trie nodes with a live state.
 
 class Walk {
   public:
     vector<int32_t> terms, spans;  // local number -> terminal, span
     Pieces pieces;
-    int64_t work = 0;  // trie nodes walked so far
-    std::shared_ptr<const Inside> common;  // more tokens that stay inside, which other states have, too; or null
+    int64_t work = 0;  // trie nodes visited so far
+    std::shared_ptr<const Inside> common;  // further tokens that stay inside, in a set that other states share; or null
 
     Walk(const VocabularyTrie& trie, Lexer& lexer, Staying& staying, ProfileCache& cache)
         : pieces(trie, lexer, cache), trie_(trie), lexer_(lexer), staying_(staying), cache_(cache), chain_(lexer) {}
@@ -140,7 +142,8 @@ class Walk {
         common = nullptr;
         shares_ = lexer_.terms.longest && !pieces.wide;
     }
-    // All tokens from state y on; those of a loop on few bytes apart, if `apart`.
+    // Walks all tokens from state y. With `apart`, the tokens of a loop on few bytes go to `common` instead of the
+    // result.
     WalkResult from(int32_t y, bool apart = false) {
         begin();
         const int64_t before = work;
@@ -162,31 +165,31 @@ class Walk {
         return out;
     }
 
-    // Steps that a comparison of two states takes, too (delta.hpp).
+    // Steps that the comparison of two states uses too (delta.hpp).
 
     void below(int32_t node, int32_t y, int32_t depth, int32_t count) {
         lexer_.expand(y);
         trie_.each_child(node, lexer_.states[y].edges, [&](int32_t c, const Edge& e) { enter(c, e, depth, count); });
     }
-    // What a state that is not counted and loops on a few bytes does on these; null: it does not.
+    // Returns the runs of an uncounted state that loops to itself on few bytes; null if y is not such a state.
     std::shared_ptr<const LoopRuns> few_loops(int32_t y) {
         ByteBits loop;
         bool characters = false;
         if (lexer_.states[y].counted || !staying_.loops(y, loop, characters) || loop.count() >= kManyBytes) return nullptr;
         return cache_.loop_runs(trie_, loop, characters);
     }
-    // Is a walk from y, which goes along a chain, cheaper than a delta to a state that only texts of more than `length`
-    // bytes tell from it?
+    // Whether a walk from y along its chain is cheaper than a delta to a state that only texts of more than `length`
+    // bytes distinguish from y.
     bool is_shorter_than_delta(int32_t y, int32_t length) {
         if (length == 0 || length > kLongInChain) return false;
-        const std::shared_ptr<const LoopRuns> known = runs_of_chain(y);
-        return known && known->longer_than(length) > kManyInDelta;
+        const std::shared_ptr<const LoopRuns> runs = runs_of_chain(y);
+        return runs && runs->longer_than(length) > kManyInDelta;
     }
-    // Do all tokens below a node stay inside from both states, as far as is seen at once?
+    // Whether all tokens below a node evidently stay inside from both states.
     bool both_stay(int32_t y, int32_t z, const TrieNode& node) {
         return staying_.stays_plainly(y, node) && staying_.stays_plainly(z, node);
     }
-    // The tokens of a slot end in state t.
+    // Records that the tokens of a slot end in state t.
     void inside(int32_t slot, const LexState& t, int32_t count) {
         if (t.span < 0) add_run(slot, slot + 1);
         else counted_.push_back({local_number(spans, t.span), slot, slot + 1, count, Inside::kNone});
@@ -208,30 +211,31 @@ class Walk {
     ProfileCache& cache_;
     StateChain chain_;
     vector<Inside::Run> runs_;
-    vector<uint64_t> bits_;  // none set between walks
+    vector<uint64_t> bits_;  // no bit is set between walks
     vector<Inside::CountedRun> counted_;
-    static constexpr int32_t kLongInChain = 24;   // bytes; few tokens are longer
-    static constexpr int32_t kManyInDelta = 1000; // tokens
-    static constexpr int32_t kLeastShared = 64;  // slots
-    bool shares_ = false;                        // what is below a node with so many, by way of
-    std::unordered_map<uint64_t, Segment> segments_;  // (node, lexer state there) -> what a walk finds below
+    static constexpr int32_t kLongInChain = 24;  // bytes; few tokens are longer
+    static constexpr int32_t kManyInDelta = 1000;  // tokens
+    static constexpr int32_t kLeastShared = 64;  // slots; below a node with fewer, `segments_` is not used
+    bool shares_ = false;  // whether `segments_` is used
+    std::unordered_map<uint64_t, Segment> segments_;  // (node, lexer state there) -> the result of the walk below
 
     void enter(int32_t c, const Edge& e, int32_t depth, int32_t count) {
         if (shares_ && trie_[c].slot_hi - trie_[c].slot_lo >= kLeastShared) enter_shared(c, e, depth);
         else enter_alone(c, e, depth, count);
     }
-    // "longest" (nothing is counted): what is below a node depends on the state there, into which many roots lead.
+    // Used under "longest", where nothing is counted: the result below a node depends on its state only, and many
+    // roots lead to the same state.
     void enter_shared(int32_t c, const Edge& e, int32_t depth) {
         const uint64_t key = uint64_t(uint32_t(c)) << 32 | uint32_t(e.target);
         const auto got = segments_.find(key);
         if (got != segments_.end()) {
-            const Segment& known = got->second;
-            runs_.insert(runs_.end(), known.runs.begin(), known.runs.end());
-            pieces.list.insert(pieces.list.end(), known.pieces.begin(), known.pieces.end());
+            const Segment& segment = got->second;
+            runs_.insert(runs_.end(), segment.runs.begin(), segment.runs.end());
+            pieces.list.insert(pieces.list.end(), segment.pieces.begin(), segment.pieces.end());
             return;
         }
         vector<Inside::Run> before;
-        before.swap(runs_);  // a run would go on with what was found before
+        before.swap(runs_);  // so that a run of this segment does not extend an earlier one
         const auto n = int64_t(pieces.list.size());
         enter_alone(c, e, depth, 0);
         before.insert(before.end(), runs_.begin(), runs_.end());
@@ -257,7 +261,7 @@ class Walk {
         if (!runs_.empty() && runs_.back().hi == lo) runs_.back().hi = hi;
         else runs_.push_back({lo, hi});
     }
-    // Everything below a node that is decided in state y.
+    // Records that every token below the node stays inside, where the node's state is y.
     void all_inside(int32_t node, int32_t y, int32_t depth, int32_t count) {
         const int32_t lo = trie_[node].slot_lo + trie_[node].own, hi = trie_[node].slot_hi;
         if (lexer_.states[y].span < 0) return add_run(lo, hi);
@@ -269,34 +273,35 @@ class Walk {
             counted_.push_back({span, lo, hi, count - read, Inside::kCharacters});
         }
     }
-    // Do letters lead out of the loop?  Then no other state loops on the same bytes, and most tokens leave it.
+    // Whether letters leave the loop. Then hardly any other state loops on the same bytes, and most tokens leave it.
     static bool leaves_by_letters(const LexState& s, const ByteBits& loop) {
         for (const Edge& e : s.edges)
             for (int32_t b = e.lo; b <= e.hi; ++b)
                 if (((b | 32) >= 'a' && (b | 32) <= 'z') && !loop.has(uint8_t(b))) return true;
         return false;
     }
-    // From a state that loops on several bytes: what they lead to is known, what leads out of the loop is walked.
+    // Walks from a state that loops on several bytes: takes the tokens of the loop from the cache, and walks only
+    // what leaves it. Returns false if y is not such a state.
     bool round(int32_t y, bool apart) {
         ByteBits loop;
         bool characters = false;
         if (!staying_.loops(y, loop, characters)) return false;
         const LexState& s = lexer_.states[y];
-        // Under "longest" many roots have what is below a white space: `segments` shares that, too.
+        // Under "longest" many roots share what is below white space; `segments_` serves these.
         if (loop.count() < kManyBytes && (s.counted || lexer_.terms.longest)) return false;
         if (loop.count() >= kManyBytes && leaves_by_letters(s, loop)) return false;
-        const std::shared_ptr<const LoopRuns> known = cache_.loop_runs(trie_, loop, characters);
-        // A state that lives with any count may have an exit into one that does not.
+        const std::shared_ptr<const LoopRuns> cached = cache_.loop_runs(trie_, loop, characters);
+        // A state that is alive with any count may have an exit to one that is not.
         const bool counts = s.counted && loop.intersects(Staying::counted(s));
         const Inside::Units units = !counts ? Inside::kNone : characters ? Inside::kCharacters : Inside::kBytes;
-        if (apart && known->tokens) common = known->tokens;
-        else if (s.span < 0) runs_ = known->inside;
-        else for (const Inside::Run& r : known->inside)
+        if (apart && cached->tokens) common = cached->tokens;
+        else if (s.span < 0) runs_ = cached->inside;
+        else for (const Inside::Run& r : cached->inside)
             counted_.push_back({local_number(spans, s.span), r.lo, r.hi, 0, units});
         for (const Edge& e : s.edges)
             for (int32_t b = e.lo; b <= e.hi; ++b) {
                 if (loop.has(uint8_t(b))) continue;
-                for (const LoopRuns::Exit& out : known->exits[b]) {
+                for (const LoopRuns::Exit& out : cached->exits[b]) {
                     const uint8_t* const text = trie_.slot_word[trie_[out.node].slot_lo].text;
                     const int32_t n = out.depth - 1;
                     enter(out.node, e, n, !counts ? 0 : characters ? characters_in(text, n) : n);
@@ -308,19 +313,20 @@ class Walk {
         if (!chain_.find(y, trie_[0].height) || leaves_by_letters(lexer_.states[y], chain_.bytes)) return nullptr;
         return cache_.loop_runs(trie_, chain_.bytes, false);
     }
-    // From a state of a chain: the tokens over its bytes that are short enough, and what leads out of it.
+    // Walks from a state of a chain: takes the tokens over its bytes that are short enough, and walks only what
+    // leaves the chain. Returns false if y is not such a state.
     bool along_chain(int32_t y) {
-        const std::shared_ptr<const LoopRuns> known = runs_of_chain(y);
-        if (!known) return false;
+        const std::shared_ptr<const LoopRuns> cached = runs_of_chain(y);
+        if (!cached) return false;
         const int32_t most = int32_t(chain_.states.size()) - 1;
-        for (const Inside::Run& r : known->inside)
+        for (const Inside::Run& r : cached->inside)
             for (int32_t slot = r.lo; slot < r.hi; ++slot) {
                 const int32_t n = trie_.slot_word[slot].length;
                 if (n <= most) inside(slot, lexer_.states[chain_.states[n]], chain_.counts[n]);
             }
         for (int32_t b = 0; b < 256; ++b) {
             if (chain_.bytes.has(uint8_t(b))) continue;
-            for (const LoopRuns::Exit& out : known->exits[b]) {
+            for (const LoopRuns::Exit& out : cached->exits[b]) {
                 const int32_t n = out.depth - 1;
                 if (n > most) continue;
                 const Edge* const e = lexer_.states[chain_.states[n]].edge(uint8_t(b));

@@ -1,8 +1,8 @@
-// What decides the walk from a lexer state, spelled out: equal keys, equal walks, whatever the grammar.
+// The key of the walk from a lexer state: equal keys mean equal walks, whatever the grammar.
 //
-// Components are named by what they mean (regular/state_names.hpp), terminals are numbered as they are met.  Of
-// the bounds of counted terminals only the order is in the key: which spans are equal depends on nothing else, unless
-// the parts of their words have numbers of units of their own.
+// Components are named by their meaning (regular/state_names.hpp), and terminals are numbered in the order in which
+// they occur. Of the bounds of counted terminals the key has only the order, because the equality of spans depends on
+// nothing else. The exception is terminals whose words have parts with fixed numbers of units.
 #pragma once
 #include "profiles/walk.hpp"
 #include "regular/state_names.hpp"
@@ -15,7 +15,7 @@ class WalkKey {
 
     explicit WalkKey(Lexer& lexer) : lexer_(lexer) {}
 
-    // Is the state of components whose names say what they mean?
+    // Whether the names of all the state's components say what they mean.
     bool is_of_shared_names(int32_t y) const {
         for (const Hypothesis& h : lexer_.states[y].hyps) {
             if (h.context >= 0 || !h.watch.empty()) return false;
@@ -23,7 +23,8 @@ class WalkKey {
         }
         return true;
     }
-    // Into `key`, with the terminals by their local numbers in `terms`.  False if the walk cannot be shared.
+    // Writes the state into `key`, and appends its terminals to `terms` by local number. Returns false if the walk
+    // cannot be shared.
     bool spell(int32_t y, vector<int32_t>& terms) {
         const Terminals& t = lexer_.terms;
         const LexState& s = lexer_.states[y];
@@ -40,7 +41,7 @@ class WalkKey {
                 put_term(u, terms);
             }
         }
-        // Where more than the bounds decides, they are in the key as they are.
+        // If more than the order of the bounds matters, the key has the bounds themselves.
         by_rank_ = std::all_of(counted_.begin(), counted_.end(), [&](int32_t u) { return t[u].by_bounds; });
         key.push_back(by_rank_);
         bounds_.assign(1, 0);
@@ -50,7 +51,7 @@ class WalkKey {
         for (int32_t u : counted_) { key.push_back(rank_of(t[u].least)); key.push_back(rank_of(t[u].most)); }
         return true;
     }
-    // Spans by the ranks of their bounds, and back, for the key spelled last.
+    // Convert spans to the ranks of their bounds and back, for the key spelled last.
     vector<vector<int32_t>> ranks_of(const vector<int32_t>& spans) const {
         vector<vector<int32_t>> out;
         for (int32_t span : spans) {
@@ -71,7 +72,7 @@ class WalkKey {
   private:
     Lexer& lexer_;
     vector<int32_t> counted_;  // terminals of the key
-    vector<int32_t> bounds_;   // of these, ascending
+    vector<int32_t> bounds_;  // bounds of these terminals, ascending
     bool by_rank_ = true;
 
     void put_name(int64_t x) { key.push_back(int32_t(x)); key.push_back(int32_t(x >> 32)); }

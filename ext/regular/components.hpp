@@ -13,12 +13,12 @@ using std::vector;
 // `indptr`: the edges of state s are indptr[s] .. indptr[s + 1].
 class Components {
   public:
-    explicit Components(const vector<int32_t>& indptr) : indptr_(indptr), met_(indptr.size() - 1, -1), low_(met_.size()) {}
+    explicit Components(const vector<int32_t>& indptr) : indptr_(indptr), index_(indptr.size() - 1, -1), low_(index_.size()) {}
 
-    // close(states, n) for each component that `root` leads to and that is new: after those that it leads to itself, with its
-    // states in the order in which they were left.  target(edge): -1, no state.
+    // Calls close(states, n) for each new component that can be reached from `root`, after the components that it leads
+    // to, with its states in the order in which they were finished. target(edge) may return -1 for no state.
     template <class Target, class Close> void visit(int32_t root, const Target& target, const Close& close) {
-        if (met_[root] < 0) enter(root);
+        if (index_[root] < 0) enter(root);
         while (!path_.empty()) {
             poll();
             const auto [s, edge, first] = path_.back();
@@ -26,16 +26,17 @@ class Components {
                 ++path_.back().edge;
                 const int32_t to = target(edge);
                 if (to < 0) continue;
-                if (met_[to] < 0) enter(to);
-                else low_[s] = std::min(low_[s], met_[to]);
+                if (index_[to] < 0) enter(to);
+                else low_[s] = std::min(low_[s], index_[to]);
                 continue;
             }
             path_.pop_back();
             if (!path_.empty()) low_[path_.back().state] = std::min(low_[path_.back().state], low_[s]);
             left_.push_back(s);
-            if (low_[s] != met_[s]) continue;
+            if (low_[s] != index_[s]) continue;
             close(left_.data() + first, left_.size() - first);
-            for (size_t k = first; k < left_.size(); ++k) met_[left_[k]] = INT32_MAX;  // no way round leads through it
+            // a closed component is on no further cycle
+            for (size_t k = first; k < left_.size(); ++k) index_[left_[k]] = INT32_MAX;
             left_.resize(first);
         }
     }
@@ -43,16 +44,16 @@ class Components {
   private:
     struct Frame {
         int32_t state, edge;
-        size_t first;  // in left_, of those that are met after it
+        size_t first;  // start in left_ of the states visited after it
     };
     const vector<int32_t>& indptr_;
-    vector<int32_t> met_, low_;  // by state: when it was met; the first of those on the path that it leads to
-    vector<int32_t> left_;       // states whose component is not closed
+    vector<int32_t> index_, low_;  // by state: order of the first visit; the first state on the path that it leads to
+    vector<int32_t> left_;  // visited states whose component is not closed
     vector<Frame> path_;
-    int32_t n_met_ = 0;
+    int32_t n_indexed_ = 0;
 
     void enter(int32_t s) {
-        met_[s] = low_[s] = n_met_++;
+        index_[s] = low_[s] = n_indexed_++;
         path_.push_back({s, indptr_[s], left_.size()});
     }
 };

@@ -1,8 +1,8 @@
-// How many bytes lead from one state to another, and from how many on a loop counts as one on many bytes.
+// The number of bytes from which on a loop counts as a loop on many bytes.
 //
-// Inside a string, a comment or an identifier most tokens go on; in a number or a keyword few do.  What tells them
-// apart is the loop: ten digits, sixteen hexadecimal ones, or the 26 letters of one case against both cases, or all
-// bytes but a few.  32 lies between.
+// Inside a string, a comment or an identifier most tokens continue; in a number or a keyword few do. The loop
+// distinguishes them: ten digits, sixteen hexadecimal digits, or the 26 letters of one case, versus both cases, or all
+// bytes but a few. 32 is between these.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -20,9 +20,9 @@
 namespace wfsa {
 
 constexpr int32_t kManyBytes = 32;
-constexpr int32_t kDigits = 10;  // already so many are worth sharing: every vocabulary spells numbers in many ways
+constexpr int32_t kDigits = 10;  // enough for sharing: every vocabulary spells numbers in many ways
 
-// Bytes of the edges to `target`.
+// Returns the number of bytes of the edges to `target`.
 template <class Edges> int32_t bytes_to(const Edges& edges, int32_t target) {
     int32_t n = 0;
     for (const auto& e : edges) if (e.target == target) n += e.hi - e.lo + 1;
@@ -32,13 +32,14 @@ template <class Edges> int32_t bytes_to(const Edges& edges, int32_t target) {
 // Byte DFAs of terminals.
 //
 // A terminal is a tree of unions, repetitions, intersections and differences over bytes and code points; the lexer
-// needs a small DFA.  Made in nfa.hpp and product.hpp, made small in minimise.hpp (minimal, up to kRefineMost states).
+// needs a small DFA. nfa.hpp and product.hpp make DFAs, and minimise.hpp reduces them (to minimal ones, up to
+// kRefineMost states).
 //
-// Edges are byte ranges, because a row of 256 targets is 1 KB and a typical state has one to thirteen ranges.
+// Edges are byte ranges, because a row of 256 targets takes 1 KB, while a typical state has one to thirteen ranges.
 //
-// Invariants of a finished Dfa: state 0 is the start; every state can reach an accepting one (so "a state exists"
-// means "alive"); edges of a state are sorted, disjoint, and neighbours with one target are merged; states are
-// numbered breadth first from the start, so equal trees give equal arrays.  The empty language has no state.
+// Invariants of a finished Dfa: state 0 is the start. Every state can reach an accepting one, so a state that exists is
+// alive. The edges of a state are sorted and disjoint, and adjacent ones with the same target are merged. States are
+// numbered breadth first from the start, so equal trees give equal arrays. The empty language has no state.
 
 struct Edge {
     int32_t target;
@@ -79,7 +80,7 @@ struct Dfa {
     }
 };
 
-// Sort edges of one state and merge neighbours; the ranges must be disjoint.
+// Sorts the edges of one state and merges adjacent ones; the ranges must be disjoint.
 inline void tidy(vector<Edge>& es) {
     std::sort(es.begin(), es.end(), [](const Edge& a, const Edge& b) { return a.lo < b.lo; });
     size_t n = 0;
@@ -90,13 +91,13 @@ inline void tidy(vector<Edge>& es) {
     es.resize(n);
 }
 
-// A set of words (words.hpp) is deterministic and minimal as it is, and may have millions of states.  Where one is
-// all that is left to be read, the automaton before it leads into it: targets from kTail on are the states of such a
-// tail.
+// A set of words (words.hpp) is deterministic and minimal already, and may have millions of states. If it is all that
+// is left to read, the automaton before it leads into it: targets from kTail on are states of this tail.
 constexpr int32_t kTail = 1 << 29;
 
-// By state of an automaton the least cost of a way to an accepting one; `never`: there is none.  cost(edge): 0, 1, or -1 where
-// no way takes it.  Appends the states that have one to `order`, by ascending cost.
+// Returns for each state of an automaton the least cost of a path to an accepting state, or `never` if there is none.
+// cost(edge) is 0, 1, or -1 if paths must not take the edge. Appends the states that have a path to `order`, by
+// ascending cost.
 template <class N, class Graph, class Cost>
 vector<N> costs_to_accept(const Graph& g, N never, const Cost& cost, vector<int32_t>* order = nullptr) {
     struct Into { int32_t from, cost; };

@@ -1,15 +1,15 @@
-// States of a DFA that no short text tells apart.
+// States of a DFA that no short text distinguishes.
 //
-// "At most 64 characters, and no two dots in a row" is 64 copies of one small automaton, one behind the other. States at
-// one place of two copies behave alike on every text that does not come to the end of the copies, and tokens are short.
-// So what a token does is found out once for all of them (profiles/delta.hpp).
+// "At most 64 characters, and no two dots in a row" is a chain of 64 copies of one small automaton. States at the same
+// place of two copies behave alike on every text that does not reach the end of the chain, and tokens are short. So the
+// outcome of a token is computed once for all of them (profiles/delta.hpp).
 //
-// In a counted terminal the units that can still come tell states apart, too (`sorts`).
+// In a counted terminal the units that can still come distinguish states too (`sorts`).
 //
-// Method: rounds of Moore's refinement (1956); after r rounds a class is what texts of at most r bytes do not tell apart.
-// A round looks at the states before those whose class the last one changed, so a chain costs one copy a round. Of a
-// class that is split one part keeps the number, so most states change it few times, and the changes are all that is
-// kept.
+// Method: rounds of Moore's refinement (1956). After r rounds, states are in one class if no text of at most r bytes
+// distinguishes them. A round visits only the predecessors of states whose class changed in the last round, so a chain
+// costs one copy per round. When a class is split, one part keeps the number, so most states change their class few
+// times. Only the changes are stored.
 #pragma once
 #include "containers/open_table.hpp"
 #include "interrupt.hpp"
@@ -18,16 +18,17 @@
 namespace wfsa {
 
 struct Likeness {
-    static constexpr int32_t kLeast = 4;  // bytes: states that so short a text tells apart are not alike at all
+    static constexpr int32_t kLeast = 4;  // bytes: states that a text of this length distinguishes are not alike
     struct Change {
-        int32_t length, part;  // texts of so many bytes tell it from those that are not in this part
+        int32_t length, part;  // from this length on, texts distinguish the state from those outside this part
     };
-    vector<int32_t> kind;       // state -> the first one that kLeast bytes do not tell from it; -1: there is no other
+    // state -> the first state that texts of kLeast bytes do not distinguish from it; -1: there is no other
+    vector<int32_t> kind;
     vector<int32_t> indptr{0};  // changes of state s: indptr[s] .. indptr[s + 1]
     vector<Change> changes;     // by ascending length, all above kLeast
-    int32_t longest = 0;        // what longer texts tell is not known
+    int32_t longest = 0;  // the effect of longer texts is unknown
 
-    // Of those of a kind the part that a state is in, where texts have at most so many bytes; -1: where all began.
+    // Returns the part of its kind that a state is in for texts of at most `length` bytes; -1: the initial part.
     int32_t part(int32_t s, int32_t length) const { return part_of(indptr, changes, s, length); }
     static int32_t part_of(const vector<int32_t>& indptr, const vector<Change>& changes, int32_t s, int32_t length) {
         int32_t out = -1;
@@ -39,7 +40,7 @@ struct Likeness {
 
 class FindLikeness {
   public:
-    // `sorts`, if any: by state a number, and states of different numbers are told apart at once.
+    // `sorts`: a number for each state; states with different numbers are distinguished from the start. May be empty.
     explicit FindLikeness(const Dfa& d, vector<int32_t> sorts = {}) : d_(d), n_(d.size()), sorts_(std::move(sorts)) {}
 
     Likeness run() {
@@ -57,32 +58,32 @@ class FindLikeness {
     }
 
   private:
-    static constexpr int32_t kFew = 48;       // states; in fewer there is little to be gained
+    static constexpr int32_t kFew = 48;  // states; fewer are not worth the work
     static constexpr int32_t kChain = 8;
-    static constexpr int32_t kLongest = 64;   // bytes; few tokens have more
-    static constexpr int64_t kMostWork = 16;  // looks at each edge; what is not found out then counts as different
+    static constexpr int32_t kLongest = 64;  // bytes; few tokens are longer
+    static constexpr int64_t kMostWork = 16;  // visits per edge; what is undecided by then counts as different
     const Dfa& d_;
     const int32_t n_;
     const vector<int32_t> sorts_;
-    vector<int32_t> cls_, size_of_;            // state -> class; class -> how many states
+    vector<int32_t> cls_, size_of_;  // state -> class; class -> number of states
     vector<int32_t> before_indptr_, before_;   // state -> states with an edge to it
-    vector<int32_t> dirty_, stamp_;            // states to be looked at; state -> the round for which it is
+    vector<int32_t> dirty_, stamp_;  // states to visit; state -> the round for which it is queued
     vector<int32_t> early_;                    // classes after kLeast rounds
     vector<vector<Likeness::Change>> changes_; // by state
-    // While a round is made:
+    // Members used during one round:
     struct Group { size_t key, size; int32_t number; };
-    struct Found { int32_t group = -1; };
+    struct GroupIndex { int32_t group = -1; };
     vector<Group> groups_;
-    OpenTable<uint64_t, Found, AsIs> found_;   // hash of a key -> its group
+    OpenTable<uint64_t, GroupIndex, AsIs> group_by_key_;  // hash of a key -> its group
     vector<int32_t> keys_, group_of_, n_dirty_;
     vector<std::pair<int32_t, int32_t>> changed_;  // state, class
     int64_t work_ = 0;
 
-    // Is there a way of kChain states with the same labels, from each to the one that most of its bytes lead to?  In
-    // most automata there is none, and little to be found.
+    // Whether there is a path of kChain states with the same labels, from each state to the target of most of its
+    // bytes. Most automata have none, and then few states are alike.
     bool has_chain() {
         vector<int32_t> next(n_, -1), length(size_t(n_), 0);
-        for (int32_t s = n_; s-- > 0;) {  // most lead to later ones
+        for (int32_t s = n_; s-- > 0;) {  // most edges lead to later states
             int32_t most = kManyBytes - 1;
             for (const Edge& e : d_.row(s)) {
                 const int32_t n = bytes_to(d_.row(s), e.target);
@@ -117,11 +118,11 @@ class FindLikeness {
             dirty_.push_back(s);
         }
     }
-    // Split the classes of the dirty states by what a byte does.  Of a class the states that are not dirty stay together
-    // and keep its number; if all are, those that are met first keep it.
+    // Splits the classes of the dirty states by their targets. The states of a class that are not dirty stay together
+    // and keep its number. If all are dirty, the first group keeps it.
     void refine(int32_t round) {
         groups_.clear();
-        found_.clear();
+        group_by_key_.clear();
         keys_.clear();
         group_of_.clear();
         n_dirty_.resize(size_of_.size(), 0);
@@ -133,7 +134,7 @@ class FindLikeness {
             const size_t of = keys_[g.key];
             if (n_dirty_[of] == size_of_[of]) {
                 g.number = int32_t(of);
-                n_dirty_[of] = 0;  // it has one that keeps its number
+                n_dirty_[of] = 0;  // one group keeps the number
             } else {
                 g.number = int32_t(size_of_.size());
                 size_of_.push_back(0);
@@ -163,8 +164,8 @@ class FindLikeness {
             }
         std::sort(dirty_.begin(), dirty_.end());
     }
-    // The group of the dirty states that a byte does not tell from s.  Its key: the class of s and, range by range, the
-    // class that bytes lead to.
+    // Returns the group of dirty states that one byte does not distinguish from s. Its key is the class of s and, range
+    // by range, the class of the target.
     int32_t group(int32_t s) {
         const size_t from = keys_.size();
         keys_.push_back(cls_[s]);
@@ -182,16 +183,16 @@ class FindLikeness {
             hash = (hash ^ uint32_t(keys_[k])) * 0xff51afd7ed558ccdull;
             hash ^= hash >> 32;
         }
-        for (;; ++hash) {  // another key of the same hash has its place behind it
-            const auto [known, is_new] = found_.insert(hash);
+        for (;; ++hash) {  // another key with the same hash is stored at the next hash
+            const auto [entry, is_new] = group_by_key_.insert(hash);
             if (is_new) {
                 groups_.push_back({from, size, -1});
-                return known.group = int32_t(groups_.size()) - 1;
+                return entry.group = int32_t(groups_.size()) - 1;
             }
-            const Group& g = groups_[known.group];
+            const Group& g = groups_[entry.group];
             if (g.size == size && std::equal(keys_.begin() + int64_t(from), keys_.end(), keys_.begin() + int64_t(g.key))) {
                 keys_.resize(from);
-                return known.group;
+                return entry.group;
             }
         }
     }

@@ -1,18 +1,17 @@
-// An automaton made small: states that cannot reach acceptance go, equal ones are united, all are numbered breadth
-// first.
+// Minimisation: removes states that cannot reach acceptance, unites equal states, and numbers all breadth first.
 //
-// Method: strongly connected components (Tarjan 1972), those that are reached last first, as for acyclic automata
-// (Revuz 1992).  A state without a way back to itself equals another one if their rows are equal, which one look-up
-// tells.  If a state of a cycle equals one that has been before, which has then a way back to itself too, all states of
-// its component do: so one state is walked beside each of those that lead where it leads.  If there is none, the
-// component is refined for itself (Moore 1956).
+// Method: strongly connected components (Tarjan 1972) in the order in which they are finished, as for acyclic automata
+// (Revuz 1992). A state without a cycle equals another one if their rows are equal, which one look-up decides. If a
+// state of a cycle equals an earlier state, that state is on a cycle too, and then all states of the component equal
+// earlier ones. So one state is compared in lockstep with each earlier state that has the same targets. If none equals
+// it, the component is refined on its own (Moore 1956).
 //
-// Cost: linear but in the size of a component, where it is quadratic.  They are small in a terminal: the body of a
-// string has 15 states.  In a component of more than `kRefineMost` states only rows that are equal as they stand are
-// united, which costs space and nothing else.
+// Cost: linear, except in the size of a component, where it is quadratic. Components of terminals are small: the body
+// of a string has 15 states. In a component of more than `kRefineMost` states only identical rows are united, which
+// costs space and nothing else.
 //
-// Refining all states at once (it was so) took half of a terminal's time: a chain, which every literal is, splits off
-// one state a round.
+// Refining all states at once was tried and took half of a terminal's time: a chain, which every literal is, splits off
+// one state per round.
 #pragma once
 #include "containers/lists.hpp"
 #include "interrupt.hpp"
@@ -23,7 +22,7 @@ namespace wfsa {
 
 class Minimiser {
   public:
-    // Edges of a row of `draft` ascend; states from kTail on are those of `tail`.
+    // Edges of a row of `draft` ascend. States from kTail on are those of `tail`.
     Minimiser(const Dfa& draft, const Dfa& tail) : draft_(draft), tail_(tail) {}
 
     Dfa run(int32_t start) {
@@ -36,9 +35,9 @@ class Minimiser {
         }
         vector<int32_t> number(first_.size(), -1), tail_number(size_t(tail_.size()), -1), order;
         auto number_of = [&](int32_t c) {  // of a class, or of a state of the tail
-            int32_t& got = c >= kTail ? tail_number[c - kTail] : number[c];
-            if (got < 0) { got = int32_t(order.size()); order.push_back(c); }
-            return got;
+            int32_t& assigned = c >= kTail ? tail_number[c - kTail] : number[c];
+            if (assigned < 0) { assigned = int32_t(order.size()); order.push_back(c); }
+            return assigned;
         };
         number_of(start >= kTail ? start : cls_[start]);
         vector<Edge> row;
@@ -61,17 +60,17 @@ class Minimiser {
 
   private:
     static constexpr int32_t kOpen = -1, kDead = -2;
-    static constexpr int32_t kNone = 256;  // no byte
-    static constexpr int32_t kNowhere = -1;     // those of components that nothing leads out of
-    static constexpr size_t kTriedMost = 256;   // beyond that states that are equal may be left apart
+    static constexpr int32_t kNone = 256;  // greater than every byte
+    static constexpr int32_t kNowhere = -1;  // key in leading_to_ for components without edges out of them
+    static constexpr size_t kTriedMost = 256;  // beyond this number, equal states may stay apart
     static constexpr size_t kRefineMost = 400;
     const Dfa &draft_, &tail_;
-    vector<int32_t> cls_;    // of a state: its class, or one of the above
-    vector<int32_t> first_;  // of a class: one of its states
-    Interner rows_;          // what the states of a class do; its number is the class's
-    std::unordered_map<int32_t, vector<int32_t>> leading_to_;  // by class: those on cycles with an edge to it
-    vector<int32_t> partner_;  // of a state on a cycle: the class that it may equal, or -1
-    vector<int32_t> place_;    // of a state of the component at hand: its place in that
+    vector<int32_t> cls_;  // state -> its class, or one of the constants above
+    vector<int32_t> first_;  // class -> one of its states
+    Interner rows_;  // the rows of classes; the number of a row is that of its class
+    std::unordered_map<int32_t, vector<int32_t>> leading_to_;  // class -> classes on cycles with an edge to it
+    vector<int32_t> partner_;  // state on a cycle -> the class that it may equal, or -1
+    vector<int32_t> place_;  // state of the current component -> its place in the component
     vector<int32_t> row_;
     vector<Edge> merged_;
 
@@ -81,24 +80,24 @@ class Minimiser {
         const auto target = [&](int32_t e) { return draft_.edges[e].target >= kTail ? -1 : draft_.edges[e].target; };
         Components(draft_.indptr).visit(start, target, [&](const int32_t* states, size_t n) {
             if (n == 1 && !bytes_to(draft_.row(states[0]), states[0])) cls_[states[0]] = leads_on(states[0]) ? class_of(states[0]) : kDead;
-            else together({states, states + n});
+            else close_component({states, states + n});
         });
     }
 
-    bool leads_on(int32_t s) const {  // to acceptance, apart from open states
+    bool leads_on(int32_t s) const {  // whether acceptance can be reached, apart from states without a class
         if (draft_.accept[s]) return true;
         for (const Edge& e : draft_.row(s))
             if (e.target >= kTail || cls_[e.target] >= 0) return true;
         return false;
     }
 
-    // The states of a component, those first that were left first.
-    void together(const vector<int32_t>& states) {
+    // Assigns classes to the states of a component, which are in the order in which they were finished.
+    void close_component(const vector<int32_t>& states) {
         if (std::none_of(states.begin(), states.end(), [&](int32_t s) { return leads_on(s); })) {
             for (int32_t s : states) cls_[s] = kDead;
             return;
         }
-        // A class that equals a state leads where that leads, so few have to be looked at.
+        // A class that equals a state has the same targets, so few classes have to be compared.
         int32_t with = states[0];
         const vector<int32_t>* candidates = &leading_to_[kNowhere];
         for (int32_t s : states)
@@ -115,7 +114,7 @@ class Minimiser {
                 for (int32_t s : states) cls_[s] = partner_[s];
                 return;
             }
-        if (states.size() > kRefineMost) return unite_as_they_stand(states);
+        if (states.size() > kRefineMost) return unite_identical_rows(states);
         const int32_t from = int32_t(first_.size());
         bool leads_out = false;
         for (int32_t s : refined(states, from)) {
@@ -132,7 +131,7 @@ class Minimiser {
 
     // ---- equal states ------------------------------------------------------------------------------------------------
 
-    // The row of a state by classes: dead targets left out, neighbours that lead to one class united.
+    // Sets `out` to the row of a state by classes: without dead targets, and with adjacent edges to one class united.
     void classes_of(int32_t s, vector<Edge>& out) const {
         out.clear();
         for (const Edge& e : draft_.row(s)) {
@@ -144,7 +143,7 @@ class Minimiser {
         }
     }
 
-    // The class of a state, all of whose successors have theirs; a new one where none does the same.
+    // Returns the class of a state whose successors all have a class; a new class if no state has the same row.
     int32_t class_of(int32_t s) {
         classes_of(s, merged_);
         row_.assign(1, draft_.accept[s]);
@@ -157,9 +156,9 @@ class Minimiser {
         return c;
     }
 
-    // Splits the states of a component by what they do until nothing changes; gives them classes from `from` on, and
-    // returns one state of each.  After the first round only states are looked at that lead to one whose class is new:
-    // none of them equals one of its class that does not, since the two were equal before.
+    // Splits the states of a component by their rows until nothing changes. Gives them classes from `from` on, and
+    // returns one state of each class. After the first round, only predecessors of states with a new class are visited.
+    // A visited state never equals an unvisited one of its class afterwards, since the two were equal before.
     vector<int32_t> refined(const vector<int32_t>& states, int32_t from) {
         if (states.size() == 1) {
             cls_[states[0]] = from;
@@ -171,7 +170,7 @@ class Minimiser {
             place_[states[k]] = int32_t(k);
         }
         const size_t n = states.size();
-        vector<int32_t> first(n + 2, 0), before;  // by state: those of the component that lead to it
+        vector<int32_t> first(n + 2, 0), before;  // by state: its predecessors within the component
         const auto inside = [&](const Edge& e) { return e.target < kTail && cls_[e.target] == from; };
         for (int32_t s : states)
             for (const Edge& e : draft_.row(s)) if (inside(e)) ++first[place_[e.target] + 2];
@@ -180,15 +179,15 @@ class Minimiser {
         for (size_t k = 0; k < n; ++k)
             for (const Edge& e : draft_.row(states[k]))
                 if (inside(e)) before[first[place_[e.target] + 1]++] = int32_t(k);
-        vector<int32_t> size{int32_t(n)}, part(n, 0), looked_at(n), met, found;
-        vector<uint8_t> is_met(n, 0);
-        for (size_t k = 0; k < n; ++k) looked_at[k] = int32_t(k);
-        while (!looked_at.empty()) {
+        vector<int32_t> size{int32_t(n)}, part(n, 0), visited(n), next_visited, row_of;
+        vector<uint8_t> is_queued(n, 0);
+        for (size_t k = 0; k < n; ++k) visited[k] = int32_t(k);
+        while (!visited.empty()) {
             poll();
             Interner rows;
-            vector<int32_t> sizes;  // of a row: states that have it
-            found.clear();
-            for (int32_t k : looked_at) {
+            vector<int32_t> sizes;  // row -> number of states with it
+            row_of.clear();
+            for (int32_t k : visited) {
                 const int32_t s = states[k];
                 classes_of(s, merged_);
                 row_.assign({part[k], draft_.accept[s]});
@@ -199,9 +198,10 @@ class Minimiser {
                 const auto [row, is_new] = rows.insert(row_);
                 if (is_new) sizes.push_back(0);
                 ++sizes[row];
-                found.push_back(row);
+                row_of.push_back(row);
             }
-            // The states that have a row stay in their part if it has no others, or if they are most of it.
+            // A group of states with the same row keeps the number of their part if it is the whole part or its largest
+            // group.
             vector<int32_t> to(sizes.size(), -1), most(size.size(), -1), all(size.size(), 0);
             for (int32_t r = 0; r < rows.size(); ++r) {
                 const size_t p = rows[r][0];
@@ -216,17 +216,17 @@ class Minimiser {
             }
             for (size_t p = 0; p < all.size(); ++p)
                 if (most[p] >= 0) size[p] = all[p] == size[p] ? sizes[most[p]] : size[p] - all[p];
-            met.clear();
-            for (size_t i = 0; i < looked_at.size(); ++i) {
-                const size_t k = looked_at[i];
-                if (to[found[i]] == part[k]) continue;
-                part[k] = to[found[i]];
+            next_visited.clear();
+            for (size_t i = 0; i < visited.size(); ++i) {
+                const size_t k = visited[i];
+                if (to[row_of[i]] == part[k]) continue;
+                part[k] = to[row_of[i]];
                 cls_[states[k]] = from + part[k];
                 for (int32_t b = first[k]; b < first[k + 1]; ++b)
-                    if (uint8_t& is = is_met[before[b]]; !is) { is = 1; met.push_back(before[b]); }
+                    if (uint8_t& is = is_queued[before[b]]; !is) { is = 1; next_visited.push_back(before[b]); }
             }
-            for (int32_t k : met) is_met[k] = 0;
-            looked_at.swap(met);
+            for (int32_t k : next_visited) is_queued[k] = 0;
+            visited.swap(next_visited);
         }
         vector<int32_t> representatives(size.size(), -1);
         for (size_t k = 0; k < n; ++k)
@@ -234,7 +234,7 @@ class Minimiser {
         return representatives;
     }
 
-    // Whether state `with` equals class `c`; then `partner_` has what each of the states equals.
+    // Whether state `with` equals class `c`. If so, `partner_` has the class that each state of the component equals.
     bool equals(const vector<int32_t>& states, int32_t with, int32_t c) {
         if (partner_.empty()) partner_.resize(draft_.size());
         for (int32_t s : states) partner_[s] = -1;
@@ -247,7 +247,7 @@ class Minimiser {
             if (draft_.accept[s] != draft_.accept[its]) return false;
             classes_of(its, merged_);
             size_t k = 0;
-            int32_t from = merged_.empty() ? kNone : merged_[0].lo;  // the next byte that the class takes
+            int32_t from = merged_.empty() ? kNone : merged_[0].lo;  // the next byte for which the class has an edge
             for (const Edge& e : draft_.row(s)) {
                 const bool is_tail = e.target >= kTail;
                 const int32_t to = is_tail ? e.target : cls_[e.target];
@@ -275,9 +275,8 @@ class Minimiser {
         return true;
     }
 
-    // One pass over a large component: states whose rows are equal, where those that are still open stand for
-    // themselves.
-    void unite_as_they_stand(const vector<int32_t>& states) {
+    // Unites states of a large component with identical rows in one pass; states without a class count as distinct.
+    void unite_identical_rows(const vector<int32_t>& states) {
         for (int32_t s : states) {
             poll();
             row_.assign(1, draft_.accept[s]);
@@ -294,7 +293,8 @@ class Minimiser {
     }
 };
 
-// Trim to co-accessible states, minimise, number breadth first.  States from kTail on are those of `tail`.
+// Trims to states that can reach acceptance, minimises, and numbers breadth first. States from kTail on are those of
+// `tail`.
 inline Dfa finish(int32_t start, const Dfa& draft, const Dfa& tail = {}) { return Minimiser(draft, tail).run(start); }
 
 }  // namespace wfsa

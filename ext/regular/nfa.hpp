@@ -8,7 +8,7 @@
 
 namespace wfsa {
 
-struct Fragment { int32_t start, end; };  // NFA piece: one entry, one exit
+struct Fragment { int32_t start, end; };  // a part of the NFA with one entry and one exit
 
 class Nfa {
   public:
@@ -25,7 +25,7 @@ class Nfa {
     Fragment pair() { return {state(), state()}; }
     void epsilon(int32_t from, int32_t to) { eps_[from].push_back(to); }
 
-    // One code point in [lo, hi], UTF-8 encoded, from f.start to f.end.  Surrogates must be excluded by the caller.
+    // Adds one code point in [lo, hi], UTF-8 encoded, from f.start to f.end. The caller must exclude surrogates.
     void code_points(Fragment f, uint32_t lo, uint32_t hi) {
         static const uint32_t tops[4] = {0x7F, 0x7FF, 0xFFFF, 0x10FFFF};
         for (int len = 1; len <= 4; ++len) {
@@ -46,14 +46,14 @@ class Nfa {
         return {d.size() ? base : state(), end};
     }
 
-    // The same for an automaton that is large and with which every word ends that goes through it; at most one.
+    // Embeds a large automaton whose words are always suffixes of the whole word. Only one can be embedded.
     bool has_tail() const { return tail_.size() > 0; }
     Fragment embed_last(Dfa&& d) {
         tail_ = std::move(d);
         return {kTail, state()};
     }
 
-    // The first byte of every word of this fragment is counted; nothing may lead back to its start.
+    // Marks the first byte of every word of this fragment as counted. Nothing may lead back to its start.
     void count_first(Fragment f) {
         mark_.assign(byte_.size(), 0);
         vector<int32_t> set{f.start};
@@ -61,17 +61,18 @@ class Nfa {
         for (int32_t q : set) for (Edge& e : byte_[q]) e.count = 1;
     }
 
-    // Raises LimitExceeded beyond `limit` states, or when the sets of NFA states grow so that more would take minutes.
+    // Throws LimitExceeded beyond `limit` states, or if the sets of NFA states grow so large that the work would take
+    // minutes.
     Dfa determinize(Fragment f) {
         const int64_t most_work = kWork * (limit_ + 1000);
         int64_t work = 0;
-        Interner sets;  // of NFA states; their numbers are the draft's states
+        Interner sets;  // sets of NFA states; a set's number is its state in the draft
         Dfa draft;
         mark_.assign(byte_.size(), 0);
         auto intern = [&](vector<int32_t>& set) {
             poll();
             work += close(set);
-            if (set.size() == 1 && set[0] >= kTail) return set[0];  // what follows is known
+            if (set.size() == 1 && set[0] >= kTail) return set[0];  // a state of the tail, which is deterministic
             if (work > most_work)
                 throw LimitExceeded("a terminal needs more than " + std::to_string(most_work) +
                                     " steps to become a DFA");
@@ -119,13 +120,13 @@ class Nfa {
     }
 
   private:
-    static constexpr int64_t kWork = 1000;  // steps for each state that is allowed
-    static constexpr int64_t kDense = 16;   // marks for each state of a closure
+    static constexpr int64_t kWork = 1000;  // steps per allowed state
+    static constexpr int64_t kDense = 16;  // marks per state of a closure
     int64_t limit_;
     vector<vector<Edge>> byte_;
     vector<vector<int32_t>> eps_;
     vector<uint8_t> mark_;
-    vector<int32_t> todo_, seen_, tails_;  // of a closure
+    vector<int32_t> todo_, seen_, tails_;  // used by `close`
     Dfa tail_;
 
     int32_t state() {
@@ -135,20 +136,20 @@ class Nfa {
         eps_.emplace_back();
         return int32_t(byte_.size()) - 1;
     }
-    // ε-closure in place; keeps only states that have byte edges or no ε edge (the others carry nothing).
-    // Returns the number of steps.
+    // Computes the ε-closure in place, and keeps only states that have byte edges or no ε edge (the others carry
+    // nothing). Returns the number of steps.
     int64_t close(vector<int32_t>& set) {
         auto &todo = todo_, &seen = seen_, &tails = tails_;
         seen.clear();
         tails.clear();
-        auto meet = [&](int32_t q) {
+        auto reach = [&](int32_t q) {
             if (q >= kTail) tails.push_back(q);
             else if (!mark_[q]) { mark_[q] = 1; seen.push_back(q); todo.push_back(q); }
         };
-        for (int32_t q : set) meet(q);
+        for (int32_t q : set) reach(q);
         while (!todo.empty()) {
             int32_t q = todo.back(); todo.pop_back();
-            for (int32_t r : eps_[q]) meet(r);
+            for (int32_t r : eps_[q]) reach(r);
         }
         set.clear();
         const auto keep = [&](int32_t q) {
@@ -156,7 +157,8 @@ class Nfa {
             if (!byte_[q].empty() || eps_[q].empty()) set.push_back(q);
         };
         const auto [first, last] = std::minmax_element(seen.begin(), seen.end());
-        if (!seen.empty() && *last - *first < kDense * int64_t(seen.size())) {  // to read the marks is cheaper than to sort
+        // reading the marks in order is cheaper than sorting
+        if (!seen.empty() && *last - *first < kDense * int64_t(seen.size())) {
             for (int32_t q = *first, end = *last; q <= end; ++q) if (mark_[q]) keep(q);
         } else {
             std::sort(seen.begin(), seen.end());

@@ -4,7 +4,7 @@
 
 namespace wfsa {
 
-// Numbers of pairs of states, the second of which may be -1; -1: none yet.
+// Ids of pairs of states, the second of which may be -1. An id of -1 is not assigned yet.
 class PairIds {
   public:
     PairIds(int32_t n, int32_t m) : width_(m + 1) {
@@ -22,7 +22,8 @@ class PairIds {
     std::unordered_map<int64_t, int32_t> sparse_;
 };
 
-// Words of `a` that are in `b` (keep=true) or not in `b` (keep=false): not small yet, and some states may lead nowhere.
+// Returns the words of `a` that are in `b` (keep=true) or not in `b` (keep=false). The result is not minimal, and may
+// have dead states.
 inline Dfa product_draft(const Dfa& a, const Dfa& b, bool keep, int64_t limit) {
     PairIds ids(a.size(), b.size());
     vector<std::pair<int32_t, int32_t>> pairs;
@@ -73,7 +74,7 @@ inline Dfa product(const Dfa& a, const Dfa& b, bool keep, int64_t limit) {
     return finish(0, product_draft(a, b, keep, limit));
 }
 
-// The language without the empty word.  The start gets a non-accepting copy when something leads back to it.
+// Returns the language without the empty word. The start gets a non-accepting copy if an edge leads back to it.
 inline Dfa without_epsilon(const Dfa& d) {
     if (d.size() == 0 || !d.accept[0]) return d;
     Dfa draft = d;
@@ -82,19 +83,20 @@ inline Dfa without_epsilon(const Dfa& d) {
     return finish(d.size(), draft);
 }
 
-// Automata one behind the other, where that stays deterministic.
+// Concatenation of automata where the result is deterministic.
 //
-// A key between white space and its colon, or a string that is none of some names: in every state in which a part may
-// end, the next byte tells whether it goes on.  Then nothing has to be determinized; a third of the time of it.
+// Examples are a key between white space and its colon, or a string that is none of some names. In every state in which
+// a part may end, the next byte decides whether it continues. Then nothing has to be determinized, which takes a third
+// of the time.
 
-// Tidies the edges of one state; false: two of them have a byte in common.
+// Tidies the edges of one state; returns false if two of them share a byte.
 inline bool tidied(vector<Edge>& row) {
     tidy(row);
     for (size_t k = 1; k < row.size(); ++k) if (row[k].lo <= row[k - 1].hi) return false;
     return true;
 }
 
-// False: somewhere the next byte does not tell, or there are more than `limit` states.
+// Returns false if the next byte does not decide somewhere, or if there are more than `limit` states.
 inline bool concatenate(const vector<const Dfa*>& parts, int64_t limit, Dfa& out) {
     int64_t n = 0;
     vector<int32_t> offset;
@@ -125,14 +127,14 @@ inline bool concatenate(const vector<const Dfa*>& parts, int64_t limit, Dfa& out
     return true;
 }
 
-// Literals with loops on some bytes before or after them, as most terminals of a schema are: a key between white space
-// and its colon.
+// Literals with loops on some bytes before or after them. Most terminals of a schema are of this kind, for example a
+// key between white space and its colon.
 //
-// Minimal as it is made: no two states are equally far from the end.  Numbered breadth first: each state leads to
-// itself and to the next one only.
+// The automaton is minimal by construction, because no two states are equally far from the end. It is numbered breadth
+// first, because each state leads only to itself and to the next one.
 class Chain {
   public:
-    // False: where the loop ends is not told by the next byte.
+    // Appends a literal. Returns false if the next byte does not decide where the loop before it ends.
     bool literal(const uint8_t* p, size_t n) {
         for (size_t k = 0; k < n; ++k) {
             row_.push_back({p[k], p[k], out_.size() + 1});
@@ -143,10 +145,10 @@ class Chain {
         }
         return true;
     }
-    // At most one loop a state; its ranges are disjoint.
+    // A state has at most one loop, whose ranges are disjoint.
     bool may_loop() const { return row_.empty(); }
     void loop(uint8_t lo, uint8_t hi) { row_.push_back({lo, hi, out_.size()}); }
-    // The automaton; nothing can be added after it is taken.
+    // Returns the automaton; nothing can be added afterwards.
     Dfa end() {
         tidy(row_);
         out_.add_row(row_);
@@ -156,7 +158,7 @@ class Chain {
 
   private:
     Dfa out_;
-    vector<Edge> row_;  // of the next state
+    vector<Edge> row_;  // edges of the next state
 };
 
 inline Dfa chain(const uint8_t* p, size_t n) {

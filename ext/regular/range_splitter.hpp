@@ -1,4 +1,4 @@
-// Edges of many states on one: where their byte ranges begin and end.
+// Splits the byte ranges of the edges of many states.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -9,14 +9,14 @@
 
 namespace wfsa {
 
-// Split the union of many edge lists into disjoint ranges; calls visit(lo, hi, targets) with sorted unique targets.
+// Splits the union of many edge lists into disjoint ranges; calls visit(lo, hi, targets) with sorted unique targets.
 //
-// Cost: for each place where a range begins or ends, what is at hand there; targets that are added in order need no
-// sorting.  Few ranges, as nearly every state has, are all looked at for each place: looking at all 257 places took
-// half of the time that a literal needs to become an automaton.
+// Cost: at each place where a range begins or ends, the number of ranges that are active there. Targets that are added
+// in order need no sorting. If there are few ranges, as in nearly every state, all of them are tested at each place
+// where one begins or ends. Visiting all 257 places took half of the time of making a literal's automaton.
 class RangeSplitter {
   public:
-    int64_t work = 0;  // steps taken, for who has to bound them
+    int64_t work = 0;  // steps taken, for callers that limit them
 
     void clear() { ranges_.clear(); }
     void add(uint8_t lo, uint8_t hi, int32_t target) { ranges_.push_back({target, lo, hi}); }
@@ -45,7 +45,7 @@ class RangeSplitter {
 
   private:
     static constexpr size_t kFew = 16;
-    static constexpr int32_t kPlaces = 257;  // before each byte, and behind the last one
+    static constexpr int32_t kPlaces = 257;  // before each byte, and after the last one
     struct Range { int32_t target; uint8_t lo, hi; };
     struct Span {
         const int32_t *begin, *end;
@@ -68,7 +68,8 @@ class RangeSplitter {
     };
     vector<Range> ranges_;
     ByPlace begins_, ends_;
-    vector<int32_t> active_, kept_, out_;  // targets of the ranges at hand, ascending; without those that end; once each
+    // ascending targets of the active ranges; those that do not end here; without duplicates
+    vector<int32_t> active_, kept_, out_;
 
     template <class Visit> void run_few(const Visit& visit) {
         if (ranges_.empty()) return;

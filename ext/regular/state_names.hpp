@@ -9,16 +9,16 @@ namespace wfsa {
 
 // Names for states that mean the same wherever they occur: equal names, equal residual languages.
 //
-// States that loop on many bytes (inside a string, inside an identifier) are named by their residual automaton spelled
-// out, so that the body of a string has one name in all terminals that contain one.  So are those from which a few bytes
-// lead only there, as within a character or behind a backslash: by the names of the states behind each byte.
-// Others are named by their DFA.
-// What is spelled out is kept within a bound of bytes. Where it is reached all is forgotten, and the same state gets
-// another name when it is met again: then less is shared, and nothing is wrong.
+// States that loop on many bytes (inside a string, inside an identifier) are named by their residual automaton, spelled
+// out. So the body of a string has one name in all terminals that contain one. States from which a few bytes lead only
+// to such states, for example within a character or after a backslash, are named by the names of the states after each
+// byte. Others are named by their DFA. The spelled-out automata are cached within a limit of bytes. At the limit the
+// cache is cleared, and a state gets another name when it occurs again. Then less is shared, but nothing is wrong.
 class StateNames {
   public:
-    // `known`: the automaton is kept, so its states will be met again under their names; if not, they get none (-1).
-    static vector<int64_t> of(const Dfa& d, bool known) {
+    // `known`: the automaton is cached, so its states will occur again under their names. If not, the others get no
+    // name (-1).
+    static vector<int64_t> of(const Dfa& d, bool is_cached) {
         StateNames& names = the();
         const ForkGate::Change change;
         std::lock_guard<std::mutex> lock(names.mutex_);
@@ -43,10 +43,10 @@ class StateNames {
                 any = true;
             }
         }
-        if (known) for (int64_t& name : out) if (name < 0) name = names.next_++ << 1;
+        if (is_cached) for (int64_t& name : out) if (name < 0) name = names.next_++ << 1;
         return out;
     }
-    // Is it what the state means, whichever DFA it is of?
+    // Whether the name says what the state means, independent of its DFA.
     static bool is_shared(int64_t name) { return name >= 0 && (name & 1); }
     struct Sizes { size_t entries, bytes, limit; };
     static Sizes sizes() {
@@ -62,9 +62,9 @@ class StateNames {
     }
 
   private:
-    static constexpr size_t kMaxStates = 64;   // of a residual automaton
-    static constexpr uint8_t kFar = 6;         // steps: `\uXXXX` is five
-    static constexpr int32_t kFewBytes = 64;   // those that go on within a character
+    static constexpr size_t kMaxStates = 64;  // states of a residual automaton
+    static constexpr uint8_t kFar = 6;  // steps: `\uXXXX` is five
+    static constexpr int32_t kFewBytes = 64;  // as many bytes as may continue a character
     std::mutex mutex_;
     std::unordered_map<vector<int32_t>, int64_t, VectorHash> known_;
     int64_t next_ = 0;
@@ -90,7 +90,7 @@ class StateNames {
         }
         return out;
     }
-    // Do a few bytes lead from s, and all to states that were named less than so many steps from a loop?
+    // Whether few bytes have edges from s, and all of them lead to states named in earlier rounds.
     static bool leads_only(const Dfa& d, int32_t s, const vector<uint8_t>& steps, uint8_t step) {
         int32_t n_bytes = 0;
         for (const Edge& e : d.row(s)) {

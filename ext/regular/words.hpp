@@ -1,4 +1,4 @@
-// Questions about the language of a finished Dfa: whether it has a word, how many it has, and which.
+// Decides properties of the language of a finished Dfa: whether it has a word, the number of its words, and the words.
 #pragma once
 #include <string>
 #include <string_view>
@@ -7,7 +7,7 @@
 
 namespace wfsa {
 
-constexpr int64_t kManyWords = int64_t(1) << 62;  // more are not told apart
+constexpr int64_t kManyWords = int64_t(1) << 62;  // counts are capped here
 constexpr int64_t kEndless = -1;
 
 inline bool has_word(const Dfa& d, const uint8_t* word, size_t n) {
@@ -16,13 +16,13 @@ inline bool has_word(const Dfa& d, const uint8_t* word, size_t n) {
     return s >= 0 && d.accept[s];
 }
 
-// The number of words, or kEndless.  Every state is alive, so the words are endless if and only if a cycle exists; where
-// none does, the paths to a state are known once all states that lead to it are done (Kahn 1962).
+// Returns the number of words, or kEndless. Every state is alive, so the number is infinite if and only if a cycle
+// exists. Without a cycle, the number of paths to a state is known once all its predecessors are done (Kahn 1962).
 inline int64_t count_words(const Dfa& d) {
     if (d.size() == 0) return 0;
-    vector<int32_t> waiting(d.size(), 0), done;
-    for (const Edge& e : d.edges) ++waiting[e.target];
-    if (waiting[0]) return kEndless;  // the start, to which every state but it has a way
+    vector<int32_t> n_open_predecessors(d.size(), 0), done;
+    for (const Edge& e : d.edges) ++n_open_predecessors[e.target];
+    if (n_open_predecessors[0]) return kEndless;  // the start: every other state can be reached from it
     const auto sum = [](int64_t a, int64_t b) { return a > kManyWords - b ? kManyWords : a + b; };
     vector<int64_t> paths(d.size(), 0);
     paths[0] = 1;
@@ -35,13 +35,13 @@ inline int64_t count_words(const Dfa& d) {
             int64_t& there = paths[e.target];
             const int64_t width = e.hi - e.lo + 1;
             there = sum(there, here > kManyWords / width ? kManyWords : here * width);
-            if (--waiting[e.target] == 0) done.push_back(e.target);
+            if (--n_open_predecessors[e.target] == 0) done.push_back(e.target);
         }
     }
     return int32_t(done.size()) < d.size() ? kEndless : n;
 }
 
-// All words in order; the language must be finite.
+// Returns all words in order; the language must be finite.
 inline vector<std::string> list_words(const Dfa& d) {
     vector<std::string> words;
     vector<std::pair<int32_t, std::string>> todo;
@@ -59,16 +59,17 @@ inline vector<std::string> list_words(const Dfa& d) {
 
 // The minimal DFA of a finite set of words: an enum of a million names is one terminal.
 //
-// Method: incremental construction (Daciuk, Mihov, Watson and Watson 2000).  The words come in byte order; the states
-// along the last word are open, all others are finished and unique.  Where the next word leaves the last one, the states
-// behind are closed, deepest first: each is looked up by its edges in a table of the finished ones.
+// Method: incremental construction (Daciuk, Mihov, Watson and Watson 2000). The words come in byte order. The states
+// along the last word are open, and all others are finished and unique. Where the next word deviates from the last one,
+// the states after that point are closed, deepest first: each is looked up by its edges in a table of the finished
+// ones.
 //
-// Cost: linear in the bytes; 13 bytes a state and 8 an edge beside the table, and no more states are ever held than the
-// result and one word.
+// Cost: linear in the bytes. A state takes 13 bytes and an edge 8, plus the table. There are never more states in
+// memory than the result and one word.
 
 class WordSet {
   public:
-    // `words` are sorted by bytes and different; the result is as in dfa.hpp, but for the order of its states.
+    // `words` are sorted by bytes and distinct. The result is as in dfa.hpp, apart from the order of its states.
     static Dfa automaton(const vector<std::string_view>& words) {
         WordSet set;
         std::string_view last;
@@ -91,10 +92,10 @@ class WordSet {
         vector<Edge> edges;
         uint8_t accept = 0;
     };
-    Dfa done_;               // finished states, successors first
-    vector<uint32_t> hash_;  // of each
+    Dfa done_;  // finished states, successors first
+    vector<uint32_t> hash_;  // hash of each finished state
     vector<int32_t> table_ = vector<int32_t>(1024, -1);
-    vector<Open> open_{1};   // by depth
+    vector<Open> open_{1};  // by depth
     size_t depth_ = 0;
 
     void close_beyond(size_t keep, std::string_view word) {
@@ -107,7 +108,7 @@ class WordSet {
         }
     }
 
-    // The number of the state that is like this one, which is emptied.
+    // Returns the number of the finished state that equals this one, which is emptied.
     int32_t finish(Open& open) {
         uint64_t h = open.accept + 0x9E3779B97F4A7C15ull;
         for (const Edge& e : open.edges) {
@@ -144,7 +145,7 @@ class WordSet {
             table_[at] = int32_t(s);
         }
     }
-    // The start is finished last and has to be state 0.
+    // The start is finished last and must become state 0.
     Dfa reversed() const {
         const int32_t n = done_.size();
         Dfa out;

@@ -1,8 +1,9 @@
-// How an operation reads tables that may lack something.
+// Access: how an operation reads tables in which something may be missing.
 //
-// An operation asks need(find, make). A reading access throws Miss where nothing is found; a growing one, of which
-// one at a time is at work, makes it. So operations are written once, as if all tables were complete, and the type
-// keeps a reader from changing them. Whoever runs operations chooses the access (engine.hpp).
+// An operation calls need(find, make). If `find` finds nothing, a reading access throws Miss, and a growing access
+// calls `make`. Only one growing access exists at a time. So operations are written once, as if all tables were
+// complete, and the type prevents a reader from changing tables. The caller of an operation chooses the access
+// (engine.hpp).
 #pragma once
 #include "containers/growth_lock.hpp"
 #include "errors.hpp"
@@ -17,12 +18,13 @@ class Access {
     static Access reading(const Tables& t) { return Access(t, nullptr); }
     static Access growing(Tables& t) { return Access(t, &t); }
 
-    // What `find` says, a number from 0 on or a pointer; if it is missing (-1, nullptr), what `make` makes.
+    // Returns the result of `find`, a number from 0 on or a pointer. If it is missing (-1, nullptr), returns what
+    // `make` makes.
     template <class Find, class Make> auto need(const Find& find, const Make& make) const -> decltype(find(tables)) {
-        const auto known = find(tables);
-        if (is_there(known)) return known;
+        const auto present = find(tables);
+        if (is_there(present)) return present;
         Tables& t = grown();
-        const auto made = find(tables);  // by another thread meanwhile
+        const auto made = find(tables);  // another thread may have made it in the meantime
         return is_there(made) ? made : make(t);
     }
 
@@ -35,7 +37,7 @@ class Access {
         const int32_t to = tables.lr.go(state, symbol);
         return to == LrTables::kUnmade ? grown().lr.make_go(state, symbol) : to;
     }
-    // The lexer state where lexing starts from a context.
+    // Returns the lexer state where lexing starts from a context.
     int32_t root(int32_t context, int32_t watch) const {
         return need([&](const Tables& t) { return t.lexer.find_root(context, watch); },
                     [&](Tables& t) { return t.lexer.root(context, watch); });

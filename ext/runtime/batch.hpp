@@ -1,10 +1,10 @@
-// The masks of many decoders, of any kinds, on several threads.
+// Masks of many decoders, of any kinds, on several threads.
 //
-// Decoders of one constraint follow each other, so that what one has read is at hand for the next, and equal masks are
-// copied (MaskCache, scratch.hpp).  Each thread has a share of its own, the same one in the next step of decoding: what those
-// masks are made of, and where they are written, is in its processor's cache.  Who has done with it helps the others, a
-// few masks at a time.  A thread that has to be woken is there after some ten masks, so a small batch stays with the
-// caller.
+// The decoders of one constraint are processed in sequence, so that the tables that one has read are in the processor's
+// cache for the next, and equal masks are copied (MaskCache, scratch.hpp). Each thread has a share of its own, the same
+// one in the next decoding step, so the tables and the output rows of its masks remain in its processor's cache. A
+// thread that has finished its share takes masks from the others, a few at a time. Waking a thread takes about as long
+// as ten masks, so a small batch stays on the calling thread.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -19,16 +19,16 @@
 
 namespace wfsa {
 
-struct Asked {
+struct MaskRequest {
     const void* constraint;
     const Decoder* decoder;
-    uint32_t* out;      // for its mask
+    uint32_t* out;  // where the mask is written
     Budget budget;
-    int64_t most = kAnyTokens;  // tokens that may be needed after the next one: of the budget
-    bool operator<(const Asked& o) const { return std::tie(constraint, out) < std::tie(o.constraint, o.out); }
+    int64_t most = kAnyTokens;  // tokens that the budget allows after the next one
+    bool operator<(const MaskRequest& o) const { return std::tie(constraint, out) < std::tie(o.constraint, o.out); }
 };
 
-// work(thread) on n threads, this one among them.  Of several exceptions one is thrown.
+// Calls work(thread) on n threads, including the calling one. If several throw, one of the exceptions is rethrown.
 template <class Work> void on_threads(size_t n, const Work& work) {
     std::mutex lock;
     std::exception_ptr failed;
@@ -42,19 +42,19 @@ template <class Work> void on_threads(size_t n, const Work& work) {
     });
     if (failed) std::rethrow_exception(failed);
 }
-constexpr size_t kWorthWaking = 16;  // masks
+constexpr size_t kWorthWaking = 16;  // masks per thread from which waking a thread pays off
 
-// What the budgets allow.  BudgetTooSmall: one does not suffice.
-inline void grant(std::vector<Asked>& asked) {
-    for (Asked& one : asked)
-        one.most = one.decoder->finished() ? kAnyTokens : most_after(*one.decoder, one.budget);
+// Sets `most` from each request's budget. Throws BudgetTooSmall if a budget is too small.
+inline void grant(std::vector<MaskRequest>& requests) {
+    for (MaskRequest& request : requests)
+        request.most = request.decoder->finished() ? kAnyTokens : most_after(*request.decoder, request.budget);
 }
 
-// Masks of n_words words, within what was granted.
-inline void fill_masks(std::vector<Asked> asked, int64_t n_words, int64_t n_threads) {
+// Writes masks of n_words words, within the limits that `grant` has set.
+inline void fill_masks(std::vector<MaskRequest> requests, int64_t n_words, int64_t n_threads) {
     constexpr size_t kDealt = 4;
-    std::sort(asked.begin(), asked.end());
-    const size_t n = asked.size(), n_shares = std::min(size_t(n_threads), std::max<size_t>(1, n / kWorthWaking));
+    std::sort(requests.begin(), requests.end());
+    const size_t n = requests.size(), n_shares = std::min(size_t(n_threads), std::max<size_t>(1, n / kWorthWaking));
     struct Share {
         alignas(64) std::atomic<size_t> next;
         size_t end;
@@ -69,29 +69,29 @@ inline void fill_masks(std::vector<Asked> asked, int64_t n_words, int64_t n_thre
             Share& share = shares[(thread + k) % n_shares];
             for (size_t i; (i = share.next.fetch_add(kDealt)) < share.end;)
                 for (const size_t end = std::min(share.end, i + kDealt); i < end; ++i) {
-                    const Asked& one = asked[i];
-                    fill_mask(*one.decoder, one.out, n_words, one.most);
+                    const MaskRequest& request = requests[i];
+                    fill_mask(*request.decoder, request.out, n_words, request.most);
                 }
         }
     });
 }
 
-// The masks of draft trees: what may follow each of the tokens that a draft model has proposed.
+// Masks of draft trees: the tokens that may follow each token that a draft model has proposed.
 //
 // A tree of n nodes is three arrays, as in XGrammar's traverse_draft_tree and SGLang's speculative decoding:
 //
 //   node           0    1    2    3    4          0 ─┬─ 1 ─── 3        node 0 is the last committed token, which is
 //   next           1    3   -1   -1   -1  child      ├─ 2              not committed again; its row is the mask of
-//   sibling       -1    2    4   -1   -1             └─ 4              the decoder as it stands
+//   sibling       -1    2    4   -1   -1             └─ 4              the decoder's current state
 //   tokens         ·    a    b    c    d
 //
-// Row i of the masks is what may follow the tokens on the way from node 0 to node i, each of which takes one of the budget.
-// Rows stay as they were where there is nothing to tell: below a token that is not allowed, which a verifier refuses
+// Row i of the masks has the tokens that may follow the tokens on the path from node 0 to node i. Each token of the
+// path takes one of the budget. Rows are left unchanged below a token that is not allowed, which a verifier refuses
 // anyway, and where the text has ended.
 //
-// The walk is depth first on a fork, one commit and one rollback a node, with a path in place of recursion: a chain may be
-// as long as a text.  What the arrays say is checked before the first row is written.  Whole trees are dealt to threads as
-// they become free; a tree is not divided, since its nodes follow each other.
+// The walk is depth first on a fork, with one commit and one rollback per node. It keeps a path instead of recursing,
+// because a chain may be as long as a text. The arrays are checked before the first row is written. Threads take whole
+// trees as they become free; a tree is not divided, since its nodes depend on each other.
 
 struct DraftTree {
     const int64_t *next, *sibling, *tokens;  // of n nodes each
@@ -105,7 +105,7 @@ struct TreeCheck {
     int64_t node;
 };
 
-// A tree: from node 0 each node is met once at most.  Nodes that are not met are padding.
+// Checks that each node is reached from node 0 at most once. Nodes that are not reached are padding.
 inline TreeCheck check_tree(const DraftTree& tree) {
     const auto within = [&](int64_t node) { return node >= -1 && node < tree.n; };
     for (int64_t i = 0; i < tree.n; ++i) {
@@ -113,47 +113,47 @@ inline TreeCheck check_tree(const DraftTree& tree) {
         if (!within(tree.sibling[i])) return {TreeFault::Sibling, i};
     }
     if (tree.sibling[0] != -1) return {TreeFault::RootSibling, 0};
-    std::vector<bool> met(tree.n, false);
+    std::vector<bool> reached(tree.n, false);
     std::vector<int64_t> todo{0};
-    met[0] = true;
+    reached[0] = true;
     while (!todo.empty()) {
         const int64_t at = todo.back();
         todo.pop_back();
         for (int64_t child = tree.next[at]; child != -1; child = tree.sibling[child]) {
-            if (met[child]) return {TreeFault::Met, child};
-            met[child] = true;
+            if (reached[child]) return {TreeFault::Met, child};
+            reached[child] = true;
             todo.push_back(child);
         }
     }
     return {TreeFault::Sound, 0};
 }
 
-// What is asked of one sequence.  `probe` is a fork that the walk may change; it is as it was in the end.
-struct AskedTree {
+// A request for the masks of one sequence's draft tree. The walk changes `probe`, a fork, and restores it at the end.
+struct TreeRequest {
     std::unique_ptr<Decoder> probe;
     DraftTree tree;
-    int64_t n_tokens;    // of the vocabulary: other ids are not allowed
-    Budget budget;       // of the sequence as it stands
-    uint32_t* rows;      // n of them
-    int64_t n_filled{};  // how many have been written
+    int64_t n_tokens;  // size of the vocabulary; other ids are not allowed
+    Budget budget;  // of the sequence's current state
+    uint32_t* rows;  // n rows
+    int64_t n_filled{};  // number of rows written
 };
 
-inline void fill_tree(AskedTree& asked, int64_t n_words) {
-    Decoder& probe = *asked.probe;
-    const DraftTree& tree = asked.tree;
-    const bool bounded = asked.budget.tokens != kAnyTokens;
+inline void fill_tree(TreeRequest& request, int64_t n_words) {
+    Decoder& probe = *request.probe;
+    const DraftTree& tree = request.tree;
+    const bool bounded = request.budget.tokens != kAnyTokens;
     std::vector<int64_t> path;  // nodes whose tokens are committed
     const auto fill = [&](int64_t node) {
         if (probe.finished()) return false;
-        Budget budget = asked.budget;
+        Budget budget = request.budget;
         if (bounded) budget.tokens = std::max<int64_t>(0, budget.tokens) - int64_t(path.size());
-        fill_mask(probe, asked.rows + node * n_words, n_words, most_after(probe, budget));
-        ++asked.n_filled;
+        fill_mask(probe, request.rows + node * n_words, n_words, most_after(probe, budget));
+        ++request.n_filled;
         return true;
     };
     const auto commit = [&](int64_t token) {
-        if (token < 0 || token >= asked.n_tokens) return false;
-        const uint32_t* const allowed = asked.rows + (path.empty() ? 0 : path.back()) * n_words;
+        if (token < 0 || token >= request.n_tokens) return false;
+        const uint32_t* const allowed = request.rows + (path.empty() ? 0 : path.back()) * n_words;
         if (bounded && !has_bit(allowed, token)) return false;
         return probe.commit_token(int32_t(token));
     };
@@ -175,13 +175,13 @@ inline void fill_tree(AskedTree& asked, int64_t n_words) {
     }
 }
 
-// Trees of one constraint follow each other where they stand side by side.
-inline void fill_trees(std::vector<AskedTree>& asked, int64_t n_words, int64_t n_threads) {
+// Trees of one constraint are processed in sequence if they are adjacent.
+inline void fill_trees(std::vector<TreeRequest>& requests, int64_t n_words, int64_t n_threads) {
     std::atomic<size_t> next{0};
     size_t n_nodes = 0;
-    for (const AskedTree& one : asked) n_nodes += one.tree.n;
-    on_threads(std::min({size_t(n_threads), asked.size(), n_nodes / kWorthWaking}), [&](size_t) {
-        for (size_t i; (i = next.fetch_add(1)) < asked.size();) fill_tree(asked[i], n_words);
+    for (const TreeRequest& request : requests) n_nodes += request.tree.n;
+    on_threads(std::min({size_t(n_threads), requests.size(), n_nodes / kWorthWaking}), [&](size_t) {
+        for (size_t i; (i = next.fetch_add(1)) < requests.size();) fill_tree(requests[i], n_words);
     });
 }
 

@@ -1,19 +1,19 @@
-// The policy "cfg": every cut of the bytes into terminals counts, so every stack top lexes for itself.
+// The policy "cfg": every cut of the bytes into terminals counts, so every stack top lexes independently.
 //
-// A configuration has one top. Configurations with one lexer state, count and top state are merged, so that their
-// number is bounded by the tables. The parser DWA reads the stacks below a top, one after the other.
+// A configuration has one top. Configurations with the same lexer state, count and top state are merged, so the tables
+// bound their number. The parser DWA reads the stacks below a top, one after another.
 //
-// A policy is what Operations<Policy> (operations.hpp) leaves open:
+// A policy provides what Operations<Policy> (operations.hpp) leaves open:
 //
 //   root               the lexer state in which lexing starts on the tops of a configuration
-//   merge              equal places of the parse become one
-//   shift_completed    terminals that are complete are shifted, reduced, and lexing starts behind them
-//   keep_winners       of terminals of token ids that one token can be, those that it is
-//   shift              ... one of them
-//   begin_mask         a configuration is about to be asked for tails
+//   merge              merges equal configurations
+//   shift_completed    shifts complete terminals, reduces, and starts lexing after them
+//   keep_winners       of the terminals of token ids that one token can be, keeps those that it is
+//   shift              shifts one of these
+//   begin_mask         called before the tails of a configuration are read
 //   read_tails         the tails of a universe that the stacks take, as weights
-//   add_many           a weight with very many tails has its tokens ready
-//   put_key            what decides a mask, for the cache of finished ones
+//   add_many           adds the tokens of a weight with very many tails from a prepared bitmap
+//   put_key            appends what determines a mask, for the cache of finished masks
 #pragma once
 #include "runtime/access.hpp"
 #include "runtime/scratch.hpp"
@@ -54,8 +54,8 @@ class Cfg {
 
     void keep_winners(vector<int32_t>&) const {}
 
-    // The configurations behind the shifts are appended.  next: the byte that follows, -1 if unknown.
-    template <class Companion> void shift_completed(vector<Config>& cs, int next, Arena& arena, Companion& beside) {
+    // Appends the configurations after the shifts. `next` is the byte that follows, or -1 if unknown.
+    template <class Companion> void shift_completed(vector<Config>& cs, int next, Arena& arena, Companion& observer) {
         const size_t n = cs.size();
         s_.closure.begin();
         bool any = false;
@@ -67,26 +67,26 @@ class Cfg {
                 const int32_t to = tables_.lr.go(top->state, a.term);
                 if (to >= 0) { s_.closure.add(to, top); any = true; }
             }
-        if (any) append_reduced(cs, arena, beside);
+        if (any) append_reduced(cs, arena, observer);
     }
     template <class Companion>
-    void shift(vector<Config>& cs, const Config& c, int32_t term, Arena& arena, Companion& beside) {
+    void shift(vector<Config>& cs, const Config& c, int32_t term, Arena& arena, Companion& observer) {
         const int32_t to = tables_.lr.go(c.tops[0]->state, term);
         if (to < 0) return;
         s_.closure.begin();
         s_.closure.add(to, c.tops[0]);
-        append_reduced(cs, arena, beside);
+        append_reduced(cs, arena, observer);
     }
 
     void begin_mask(const Config&) {}
 
-    // take(weight) for every read of the parser DWA. A stack may be as deep as the text is long and branch anywhere,
-    // so what is still to be read is a list.
+    // Calls take(weight) for every transition of the parser DWA. A stack may be as deep as the text is long and branch
+    // anywhere, so a list has what is still to be read.
     template <class Take> void read_tails(int32_t universe, const Config& c, const Take& take) {
         int32_t d = access_.need([&](const Tables& t) { return t.dwa.find_start(universe); },
                                  [&](Tables& t) { return t.dwa.start(universe); });
         const Node* node = c.tops[0];
-        for (int32_t depth = 1;; ++depth) {  // nearly always all there is: a few states of one stack
+        for (int32_t depth = 1;; ++depth) {  // nearly always sufficient: a few states of one stack
             d = read(d, node->state, take);
             if (d < 0 || node->n_below == 0) return;
             s_.deep |= depth >= kKeyDepth || node->n_below > 1;
@@ -105,7 +105,7 @@ class Cfg {
     }
     static constexpr bool add_many(int32_t, int32_t, MaskWriter) { return false; }
 
-    // The topmost states while stacks do not branch; a mask that depends on more is `deep`.
+    // Appends the topmost states while the stacks do not branch. A mask that depends on more is `deep`.
     bool put_key(const Config& c, vector<int64_t>& key) const {
         const Node* node = c.tops[0];
         for (int32_t k = 0; k < kKeyDepth; ++k) {
@@ -130,10 +130,10 @@ class Cfg {
                                              [&](Tables& t) { return t.contexts.make(state); });
         return access_.root(context, 0);
     }
-    // The closure's shift edges are in: reduce, and append the configurations that start there.
-    template <class Companion> void append_reduced(vector<Config>& cs, Arena& arena, Companion& beside) {
+    // Reduces the shift edges that have been added to the closure, and appends the configurations that start there.
+    template <class Companion> void append_reduced(vector<Config>& cs, Arena& arena, Companion& observer) {
         s_.closure.reduce(tables_.lr, [this](int32_t state, int32_t symbol) { return access_.go(state, symbol); },
-                          [&beside](int32_t nonterminal) { return beside.bars(nonterminal); });
+                          [&observer](int32_t nonterminal) { return observer.bars(nonterminal); });
         for (int32_t i = 0; i < s_.closure.n(); ++i) {
             const int32_t state = s_.closure[i].state;
             if (tables_.lr.shifts(state)) cs.push_back(single(s_.closure.make_top(i, arena), root_of(state), arena));

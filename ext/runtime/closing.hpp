@@ -1,9 +1,11 @@
-// A shortest end of a text: the fewest bytes after which it is a sentence.
+// Shortest completion: the fewest bytes after which a text is a sentence.
 //
-// A* over what the text can be: each step is one byte, and of two texts with one situation (Decoder::situation) the longer
-// is dropped, and one that was met before is taken again where it is shorter.  The estimate is Decoder::least_to_end, which
-// never is too large; so the first sentence taken from the queue is a shortest one.  With an estimate that is exact only the texts of one answer are
-// looked at; where it is too small (lengths that are counted, items that must differ) more are, up to the budget.  Same text, same answer: the queue breaks ties by length and by number.
+// The search is A* over texts, in which a step is one byte. Of two texts in the same situation (Decoder::situation) the
+// longer one is dropped. If the shorter one comes later, its situation is expanded again. The estimate is
+// Decoder::least_to_end, which never exceeds the true number, so the first sentence taken from the queue is a shortest
+// one. With an exact estimate the search expands only the prefixes of one answer. If the estimate is too small (counted
+// lengths, items that must differ), it expands more, up to the budget. The result is deterministic: the queue breaks
+// ties by length and by number.
 #pragma once
 #include <map>
 #include <queue>
@@ -13,27 +15,30 @@
 
 namespace wfsa {
 
-// The bytes into `out`; false: every end has more than `limit` bytes.  LimitExceeded: there are more than `budget` situations to look at.
+// Writes the bytes to `out`. Returns false if every completion has more than `limit` bytes. Throws LimitExceeded if
+// there are more than `budget` situations to expand.
 inline bool closing(const Decoder& from, int64_t limit, int64_t budget, std::string& out) {
     struct Text {
-        std::unique_ptr<Decoder> decoder;  // all stay, since situations may name parts of them by their place in memory
+        // all decoders stay alive, because situations may contain addresses of their nodes
+        std::unique_ptr<Decoder> decoder;
         std::string bytes;
-        const int64_t* least;  // bytes after which its situation is known to be reached
+        const int64_t* least;  // the fewest bytes known to reach its situation
     };
-    typedef std::pair<std::pair<int64_t, int64_t>, size_t> Entry;  // estimate of the whole, minus its bytes; number
+    // estimated total length, minus length so far; index of the text
+    typedef std::pair<std::pair<int64_t, int64_t>, size_t> Entry;
     std::vector<Text> texts;
     std::priority_queue<Entry, std::vector<Entry>, std::greater<Entry>> open;
-    std::map<std::vector<int64_t>, int64_t> known;
+    std::map<std::vector<int64_t>, int64_t> shortest;
     std::vector<int64_t> key;
     auto add = [&](std::unique_ptr<Decoder> decoder, std::string bytes) {
         const int64_t n = int64_t(bytes.size());
         key.clear();
         decoder->situation(key);
-        const auto at = known.emplace(key, n);
+        const auto at = shortest.emplace(key, n);
         if (!at.second && at.first->second <= n) return;
         const int64_t whole = n + decoder->least_to_end();
-        if (whole > limit) {  // goes, and its nodes with it: another text's may have their addresses
-            if (at.second) known.erase(at.first);
+        if (whole > limit) {  // the decoder is destroyed, and another text's nodes may get the addresses of its nodes
+            if (at.second) shortest.erase(at.first);
             return;
         }
         at.first->second = n;

@@ -1,27 +1,27 @@
-// Companions stand next to the parse of one text: they see its bytes, and refuse what no grammar can.
+// Companions: objects that accompany the parse of one text, see its bytes, and refuse what no grammar can.
 //
-// A Session holds one companion of each type that its maker names (ext/companions/grammar_session.hpp), and all of their
-// calls are resolved at compile time.  A companion has these members:
+// A Session has one companion of each type that its creator names (ext/companions/grammar_session.hpp). All calls to
+// companions are resolved at compile time. A companion has these members:
 //
 //   Companion(Engine&)        a text begins; the engine outlives the companion
-//   is_active()               whether the constraint gives it anything to do; if not, only watches() and step() are called
-//   watches()                 whether its steps have to see the parse; where one has to, the steps of all do
-//   step()                    a Step: one commit that is tried
-//   allows(step, at)          the parse took the bytes and stands at the snapshot `at`: whether the commit may stay
-//   commit(step, at, arena)   the commit stays
-//   rollback(n)               the last n commits go
+//   is_active()               whether the constraint uses it; if not, only watches() and step() are called
+//   watches()                 whether its steps must see the parse; if one companion's must, the steps of all do
+//   step()                    returns a Step: one attempted commit
+//   allows(step, at)          the parse took the bytes and reached snapshot `at`: whether the commit is accepted
+//   commit(step, at, arena)   the commit is accepted
+//   rollback(n)               the last n commits are undone
 //   filter(at, mask)          clears the tokens that may not follow
-//   put_situation(at, out)    appends what decides how the text may go on
-//   arena_end()               the end of what its last commit wrote to the arena; nullptr: nothing
+//   put_situation(at, out)    appends everything that determines how the text may go on
+//   arena_end()               the end of what its last commit wrote to the arena, or nullptr if it wrote nothing
 //
-// and a step has these:
+// A step has these members:
 //
-//   takes(p, n)               whether these bytes may follow, asked before they are parsed
-//   begin(arena)              the parse begins; again, if tables were missing
-//   push(byte)                a byte of the text; a terminal may end behind it
-//   bars(nonterminal)         whether no reduction to this nonterminal may happen here.  A stack that needs it is dropped
+//   takes(p, n)               whether these bytes may follow; called before they are parsed
+//   begin(arena)              the parse begins; called again if tables were missing
+//   push(byte)                a byte of the text, after which a terminal may end
+//   bars(nonterminal)         whether reductions to this nonterminal are forbidden; a stack that needs one is dropped
 //
-// A parse is compiled twice: for the steps of all companions, and for no companion at all, which costs nothing.
+// A parse is compiled twice: for the steps of all companions, and for no companion, which costs nothing.
 #pragma once
 #include <cstdint>
 #include <tuple>
@@ -30,14 +30,14 @@
 
 namespace wfsa {
 
-// The step of a companion that does not watch, and what a parse without companions has next to it.
+// The step of a companion that does not watch. It also serves as the observer of a parse without companions.
 struct Alone {
     void begin(Arena&) {}
     void push(uint8_t) {}
     static constexpr bool bars(int32_t) { return false; }
 };
 
-// The steps of several companions as one.
+// The steps of several companions, combined.
 template <class... Steps> struct AllSteps {
     std::tuple<Steps...> of;
 
@@ -46,7 +46,7 @@ template <class... Steps> struct AllSteps {
     bool bars(int32_t symbol) { return std::apply([&](auto&... step) { return (step.bars(symbol) || ...); }, of); }
 };
 
-// A value after every commit of one text, in the text's arena.
+// The values that one text's commits have set, one per commit, in the text's arena.
 template <class T> class History {
   public:
     T now() const { return last_ ? last_->value : T(); }

@@ -1,20 +1,22 @@
-// One sequence under a constraint, whatever the constraint was made from: all that the boundary asks of it.
+// The decoder of one sequence, for constraints of any kind: the interface that the bindings use.
 //
 //   Session      a compiled grammar          runtime/session.hpp
 //   TextDecoder  a closed set of texts       texts/text_decoder.hpp
 //
-// One class of Python's and one batch of masks serve both, through virtual calls: a few nanoseconds next to operations
-// of microseconds.  A decoder is used by one thread at a time, decoders of one constraint in parallel.
+// One Python class and one batch of masks serve both, through virtual calls, which cost a few nanoseconds next to
+// operations of microseconds. A decoder is used by one thread at a time. Decoders of one constraint may run in
+// parallel.
 //
 // A text is ended by the vocabulary's end tokens, or by stop tokens of its own:
 //
 //   mask      (text tokens - stop tokens - the vocabulary's end tokens)  ∪  (the stop tokens, if the text may end here)
-//   commit    a stop token ends the text where it may end; an end token of the vocabulary that is none is never taken
+//   commit    a stop token ends the text where it may end; an end token of the vocabulary that is not a stop token is
+//             refused
 //
-// So a stop token is never text.  What is needed to the end is counted without these tokens.  Where a part of the grammar
-// needs what only they spell (Way::kNarrow), tokens after which that part would have to follow are refused.  Bytes are not:
-// whoever commits bytes may write what no token spells.  That a grammar takes none of these tokens by its id is for the
-// caller to see to: what ends the text could not be told from what goes on.
+// So a stop token is never text. The number of tokens to the end is counted without these tokens. If a part of the
+// grammar needs bytes that only they spell (Way::kNarrow), tokens after which that part would have to follow are
+// refused. Bytes are not refused: a caller who commits bytes may write what no token spells. The caller must make sure
+// that the grammar names none of these tokens by its id, because such a token would both end the text and continue it.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -29,14 +31,15 @@
 
 namespace wfsa {
 
-// What it means to a text that some tokens are never text.
+// What follows for a text if some tokens are never text.
 enum class Way {
-    kSure,    // it can always be completed without them; or it is not known what texts need
+    kSure,  // it can always be completed without them, or the number of tokens to the end is unknown
     kNarrow,  // it can be completed without them, but not after every token
     kNone,    // it cannot be completed without them
 };
 
-// How many tokens may come, the end token among them, and a stretch before the limit in which nothing begins.
+// The number of tokens that may come, including the end token, and a stretch before the limit in which nothing new
+// begins.
 constexpr int64_t kAnyTokens = std::numeric_limits<int64_t>::max();
 struct Budget {
     int64_t tokens = kAnyTokens, wrap_up = 0;
@@ -46,19 +49,20 @@ class Decoder {
   public:
     virtual ~Decoder() = default;
     virtual std::unique_ptr<Decoder> fork() const = 0;  // an independent copy
-    // Before the first token, under the same constraint and with the same stop tokens.
+    // Returns a decoder at the start of a text, under the same constraint and with the same stop tokens.
     std::unique_ptr<Decoder> restart() const {
         std::unique_ptr<Decoder> out = begin();
         if (stops_) out->stop_at(stops_);
         return out;
     }
-    // Ends the text by `stops` in place of the vocabulary's `ends`, both ascending.  For a text that has not begun.
-    // Unsupported: the text cannot be completed without these tokens.
+    // Sets `stops` as the tokens that end the text, in place of the vocabulary's `ends`; both ascending. The text must
+    // not have begun. Throws Unsupported if the text cannot be completed without these tokens.
     void stop_at(std::vector<int32_t> ends, std::vector<int32_t> stops) {
         stop_at(std::make_shared<const Stops>(Stops{std::move(ends), std::move(stops)}));
     }
 
-    // False, and nothing changes, if the text cannot go on so.  Empty bytes are no commit.
+    // Returns false, and changes nothing, if the token or the bytes cannot follow. Empty bytes do not count as a
+    // commit.
     bool commit_token(int32_t token) {
         if (!stops_) return append_token(token);
         if (finished()) return false;
@@ -72,43 +76,46 @@ class Decoder {
     virtual bool rollback(int64_t n) = 0;  // false: there were fewer commits
     virtual int64_t n_commits() const = 0;
 
-    // n_words words, at least those of the vocabulary; bits past it are 0.  After the end all are.
+    // Writes n_words words, at least as many as the vocabulary needs. Bits past the vocabulary are 0, and after the end
+    // all are.
     void mask(uint32_t* out, int64_t n_words) const {
         if (way_ == Way::kNarrow && !finished()) put_mask_with_end(out, n_words);
         else put_mask(out, n_words);
         if (stops_) end_by_stops(out);
     }
-    // Of the plain mask, the tokens after which no more than `most` are needed.
+    // Writes the tokens of the plain mask after which no more than `most` tokens are needed.
     void mask_within(uint32_t* out, int64_t n_words, int64_t most) const {
         put_mask_within(out, n_words, most);
         if (stops_) end_by_stops(out);
     }
-    // Tokens to the end, the end token among them: never too few, and some token leaves one fewer.  0 after the end.
-    // Unsupported: that is not known.
+    // Returns the number of tokens to the end, including the end token: never too few, and some token reduces it by
+    // one. 0 after the end. Throws Unsupported if the number is unknown.
     virtual int64_t min_tokens() const = 0;
-    // Whether it is known how many tokens its texts need.  Else a budget changes nothing.
+    // Whether the number of tokens that texts need is known. If not, a budget has no effect.
     virtual bool has_min_tokens() const { return true; }
-    // Whether it is known, and cheap to tell, that any token may come under a budget.
+    // Whether a cheap test shows that any token may come under a budget.
     virtual bool is_far(int64_t budget) const = 0;
     virtual bool accepting() const = 0;
     virtual bool finished() const = 0;
-    // Whether nothing waits for another thread here, and nothing grows.  Then what has no budget takes microseconds, which
-    // is less than it costs to give up a lock that others want (Python's interpreter lock: 5 ms until it comes back).
+    // Whether no operation waits for another thread or extends tables. Operations without a budget then take
+    // microseconds, less than it costs to release a lock that others wait for (Python's interpreter lock takes 5 ms to
+    // return).
     bool is_quick() const { return way_ != Way::kNarrow && is_complete(); }
 
-    virtual std::string text() const = 0;                // the bytes of all commits
+    virtual std::string text() const = 0;  // the bytes of all commits
     virtual std::string forced(size_t limit) const = 0;  // the bytes that must come next, at most `limit`
-    virtual std::string next_bytes() const = 0;          // that can come next, ascending
+    virtual std::string next_bytes() const = 0;  // the bytes that can come next, ascending
     virtual std::vector<int32_t> expected() const = 0;   // terminals, for messages
     virtual int32_t n_configs() const = 0;               // for diagnosis
 
-    // Appends what decides how the text may go on: where it is equal, so is everything that can follow.
+    // Appends everything that determines how the text may go on: texts with equal situations have the same
+    // continuations.
     virtual void situation(std::vector<int64_t>& out) const = 0;
-    // No text ends in fewer bytes from here.  Never more than is needed after each next byte, plus one.
+    // A lower bound on the bytes to the end of any text. It decreases by at most one per byte.
     virtual int64_t least_to_end() const { return 0; }
 
   protected:
-    bool has_stops() const { return stops_ != nullptr; }  // so that there is an end token to be counted
+    bool has_stops() const { return stops_ != nullptr; }  // if so, an end token is counted
 
   private:
     struct Stops {
@@ -117,17 +124,18 @@ class Decoder {
     std::shared_ptr<const Stops> stops_;  // nullptr: the vocabulary's end tokens end the text
     Way way_ = Way::kSure;
 
-    // The same without stop tokens of its own.
+    // Returns a decoder at the start of a text, without stop tokens of its own.
     virtual std::unique_ptr<Decoder> begin() const = 0;
     virtual bool append_token(int32_t token) = 0;
     virtual void put_mask(uint32_t* out, int64_t n_words) const = 0;
     virtual void put_mask_within(uint32_t* out, int64_t n_words, int64_t most) const = 0;
     virtual bool is_complete() const = 0;
 
-    virtual bool append_end() = 0;  // the text, which may end here, ends; true
-    // These tokens (ascending) are never text from here on: what is needed to the end is counted without them.
+    virtual bool append_end() = 0;  // ends the text, which may end here; returns true
+    // From now on these tokens (ascending) are never text: the number of tokens to the end is counted without them.
     virtual Way leave_out(const std::vector<int32_t>& tokens) = 0;
-    // Of the plain mask, the tokens after which the text can be completed; can it now?  Under Way::kNarrow.
+    // For Way::kNarrow: writes the tokens of the plain mask after which the text can be completed; whether it can be
+    // now.
     virtual void put_mask_with_end(uint32_t* out, int64_t n_words) const = 0;
     virtual bool has_end() const = 0;
 
@@ -153,20 +161,20 @@ class Decoder {
     }
 };
 
-// Commits tokens one after another, up to the first that is not allowed; how many were.
+// Commits tokens one after another, up to the first that is not allowed. Returns the number of tokens committed.
 inline int64_t commit_tokens(Decoder& to, const int32_t* tokens, int64_t n) {
     int64_t k = 0;
     while (k < n && !to.finished() && to.commit_token(tokens[k])) ++k;
     return k;
 }
-// How many could be; the decoder stays as it is.
+// Returns how many of the tokens could be committed; leaves the decoder unchanged.
 inline int64_t validate(const Decoder& from, const int32_t* tokens, int64_t n) { return commit_tokens(*from.fork(), tokens, n); }
 
-// How many tokens may be needed from after the next one on; kAnyTokens: no matter how many, or nothing says
-// how many a text needs.  BudgetTooSmall: it is.
+// Returns how many tokens may be needed after the next one. kAnyTokens means that the number is not limited, or that no
+// text's number is known. Throws BudgetTooSmall if the budget does not suffice.
 inline int64_t most_after(const Decoder& decoder, const Budget& budget) {
     if (budget.tokens == kAnyTokens || !decoder.has_min_tokens()) return kAnyTokens;
-    // Both are a caller's, any int64: neither the difference nor one less overflows.
+    // Both values come from the caller and may be any int64, so the difference and the decrement must not overflow.
     if (decoder.is_far(std::max<int64_t>(0, budget.tokens) - std::max<int64_t>(0, budget.wrap_up))) return kAnyTokens;
     const int64_t least = decoder.min_tokens();
     if (budget.tokens < least)

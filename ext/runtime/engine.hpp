@@ -1,8 +1,9 @@
-// One constraint shared by threads: its tables, and who may read or extend them when.
+// One constraint, shared by threads: its tables, and the rules by which threads read and extend them.
 //
-// Tables are either complete ("ahead": `frozen`, read without locks) or grow on first use ("lazy"): an operation runs
-// with a reading access; where something is missing it throws Miss, and runs again with a growing one, beside which
-// others may read now and then (containers/growth_lock.hpp). Operations write only to their own arena until they
+// Tables are either complete (`frozen`, read without locks) or grow on first use. In the second case an operation runs
+// with a reading access. If something is missing, the access throws Miss, and the operation runs again with a growing
+// access, during which others may read now and then (containers/growth_lock.hpp). Operations write only to their own
+// arena until they succeed, so running one twice is harmless.
 // succeed, so running one twice is harmless.
 #pragma once
 #include <atomic>
@@ -21,20 +22,21 @@ class Engine : public Tables {
   public:
     mutable GrowthLock lock;
 
-    size_t budget = size_t(64) << 20;  // bytes by which tables grow before they are spent (generations.hpp)
+    size_t budget = size_t(64) << 20;  // growth in bytes after which new texts get fresh tables (generations.hpp)
 
     enum Expansion { kUnexpanded, kExpanding, kExpanded };
-    std::atomic<Expansion> expansion{kUnexpanded};  // by the thread in the background (background.hpp)
+    std::atomic<Expansion> expansion{kUnexpanded};  // state of the background expansion (background.hpp)
 
-    std::atomic<int64_t> n_given_up{0};  // searches for what may follow that passed their limit (companions/distinct_search.hpp)
+    // searches for following items that passed their limit (companions/distinct_search.hpp)
+    std::atomic<int64_t> n_given_up{0};
 
     explicit Engine(std::shared_ptr<Vocabulary> v) : Tables(std::move(v)) {}
 
-    // What is there now is no growth.
+    // Excludes the present size of the tables from the growth.
     void settle() { settled_ = rough_bytes(); }
     bool spent() const { return !frozen && (grown_ > budget || half_full_ || limit_met_); }
 
-    // op(operations) with the operations of this constraint's policy; more than once, if something was missing.
+    // Calls op(operations) with the operations of this constraint's policy; again if something was missing.
     template <class Op> auto run(const Op& op) -> decltype(op(std::declval<Operations<Cfg>&>())) {
         if (frozen) return with(Access::reading(*this), op);
         try {
@@ -52,10 +54,10 @@ class Engine : public Tables {
         }
     }
 
-    // Extends the tables for no text, behind all others: `work` may be ended by Preempted (growth_lock.hpp).
+    // Extends the tables in the background, after all other threads. Preempted may end `work` (growth_lock.hpp).
     template <class Work> void extend_in_background(const Work& work) {
         const GrowthLock::Growing growing(lock, GrowthLock::kInBackground);
-        struct Settled {  // what it adds is no growth that texts have caused
+        struct Settled {  // what the work adds does not count as growth that texts have caused
             Engine& of;
             const size_t before = of.rough_bytes();
             ~Settled() {
@@ -66,9 +68,9 @@ class Engine : public Tables {
         } settled{*this};
         work();
     }
-    size_t grown_in_background() const { return in_background_; }  // for who extends there
+    size_t grown_in_background() const { return in_background_; }  // for the background expansion
 
-    // For tests: masks are made by the slow twin of the machines that read tails.
+    // For tests: masks are made by parsing every tail instead of reading tails by machines.
     void parse_tails(bool on) { parses_tails_ = on; }
     void mask(const Snapshot* at, uint32_t* out, int64_t n_words) {
         run([&](auto& operations) {
@@ -103,9 +105,8 @@ class Engine : public Tables {
     }
 };
 
-// Where the bytes of a constraint are, by part; how much there is of what; and an engine that is destroyed where nobody waits for it.
-//
-// What equal constraints share is the vocabulary's and counted there, once: sets of tokens, tails, universes, walks.
+// Reports the bytes of a constraint by part. Data that equal constraints share (token sets, tails, universes, walks)
+// belongs to the vocabulary and is counted there.
 
 inline std::map<std::string, int64_t> memory_of(const Engine& e) {
     const GrowthLock::Reading reading(e.lock);  // other threads may be decoding
@@ -115,7 +116,7 @@ inline std::map<std::string, int64_t> memory_of(const Engine& e) {
     return meter.bytes;
 }
 
-// How many of what there are by now.
+// Returns the number of objects of each kind at present.
 inline std::map<std::string, int64_t> sizes_of(const Engine& e) {
     const GrowthLock::Reading reading(e.lock);
     const size_t n_states = e.dwa.n_states() + e.joint.n_states();

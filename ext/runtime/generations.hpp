@@ -1,9 +1,10 @@
-// Tables that grow give back: texts begin on fresh ones when those at hand have grown by more than their budget.
+// Generations of tables: a text that begins after the tables have grown beyond their budget gets fresh ones, so memory
+// is bounded.
 //
-// What a constraint learns while texts are decoded (lexer states, profiles, sets of members) is kept for the next text,
-// and strangers can make it learn without end. So tables have a budget; who starts a text beyond it gets tables that
-// know what the grammar says and no more, as a lazy constraint begins. Texts that are being decoded keep theirs, and
-// the last of them takes the old tables along. The same happens after a limit was met: a text may fail, never the
+// What a constraint adds while texts are decoded (lexer states, profiles, sets of members) is kept for later texts, and
+// untrusted input could make it grow without end. So tables have a budget. A text that begins beyond it gets tables
+// that contain only the grammar, as a lazy constraint does at first. Texts in progress keep theirs, and the old tables
+// are freed with the last of them. The same happens after a limit was exceeded: the text may fail, but never the
 // constraint.
 #pragma once
 #include <functional>
@@ -12,8 +13,8 @@
 
 namespace wfsa {
 
-// New tables for the same grammar, terminals and LR automaton; nothing that was learnt. None where they are complete by
-// now: then nothing grows any more.
+// Returns new tables for the same grammar, terminals and LR automaton, without anything added while decoding. Returns
+// null if the tables are complete by now, because complete tables do not grow.
 inline std::shared_ptr<Engine> fresh(const Engine& of) {
     std::shared_ptr<Engine> out = make_engine(of.vocab);
     Engine& e = *out;
@@ -29,7 +30,7 @@ class Generations {
   public:
     explicit Generations(std::shared_ptr<Engine> first) : engine_(std::move(first)) {}
 
-    // What is done with tables from now on, with those at hand first.
+    // Sets the function to call with every generation from now on, and calls it with the present one.
     void each(std::function<void(const std::shared_ptr<Engine>&)> begin) {
         const ForkGate::Change change;
         const std::lock_guard<std::mutex> lock(mutex_);
@@ -42,9 +43,9 @@ class Generations {
         const std::lock_guard<std::mutex> lock(mutex_);
         return engine_;
     }
-    // For a text that begins.
+    // Returns the tables for a text that begins.
     std::shared_ptr<Engine> now() {
-        std::shared_ptr<Engine> spent;  // dropped after the locks
+        std::shared_ptr<Engine> spent;  // destroyed after the locks are released
         const ForkGate::Change change;
         const std::lock_guard<std::mutex> lock(mutex_);
         if (engine_->spent()) {

@@ -1,12 +1,12 @@
-// The policy "longest": a terminal ends where no other one that the parser could take matches longer, so all tops of
-// one closure lex together and stay one configuration.
+// The policy "longest": a terminal ends where no other terminal that the parser could take matches longer. So all tops
+// of one closure lex together and remain one configuration.
 //
-// Terminals that compete keep each other in watch sets (lexer.hpp). Tails are read by joint_tails.hpp from the tops
-// of all stacks, and cuts inside tails move the stacks as a commit does (scratch.hpp).
+// Terminals that compete are in each other's watch sets (lexer.hpp). joint_tails.hpp reads tails from the tops of all
+// stacks, and cuts inside tails move the stacks as a commit does (scratch.hpp).
 //
-// Where terminals that match the same text are all taken, or end anywhere, one text is cut in very many ways. Those that
-// lead to the same stacks are one (gss.hpp); different stacks stay apart, because what could be taken on one of
-// them must not end a terminal on another, and there is a limit to their number.
+// If terminals that match the same text are all taken, or may end anywhere, one text can be cut in very many ways. Ways
+// that lead to the same stacks are merged (gss.hpp). Different stacks stay apart, because what could be taken on one of
+// them must not end a terminal on another. Their number is limited.
 #pragma once
 #include "parser/gss.hpp"
 #include "runtime/access.hpp"
@@ -28,7 +28,7 @@ class Longest {
     void merge(vector<Config>& cs, Arena&) {
         if (cs.size() < 2) return;
         std::stable_sort(cs.begin(), cs.end(), [](const Config& a, const Config& b) { return compare_tops(a, b) < 0; });
-        size_t n = 0, first = 0;  // of those that are kept, and those among them that lex alike on the same tops
+        size_t n = 0, first = 0;  // configurations kept; the first of them with the same tops and lexer state
         for (size_t i = 0; i < cs.size(); ++i) {
             if (n > 0 && compare_tops(cs[n - 1], cs[i]) != 0) first = n;
             const size_t from = std::max(first, n - std::min(n, kCompared));
@@ -42,7 +42,7 @@ class Longest {
                                 " ways at once");
     }
 
-    template <class Companion> void shift_completed(vector<Config>& cs, int next, Arena& arena, Companion& beside) {
+    template <class Companion> void shift_completed(vector<Config>& cs, int next, Arena& arena, Companion& observer) {
         const size_t n = cs.size();
         for (size_t i = 0; i < n; ++i)
             for (size_t k = 0; k < access_.lex(cs[i].lex).accepts.size(); ++k) {
@@ -53,7 +53,7 @@ class Longest {
                     again.lex = root(again, a.watch);
                     cs.push_back(again);
                 } else {
-                    shift(cs, cs[i], a.term, arena, beside, a.watch);
+                    shift(cs, cs[i], a.term, arena, observer, a.watch);
                 }
             }
     }
@@ -64,7 +64,8 @@ class Longest {
         to.lex = root(to, watch);
         cs.push_back(to);
     }
-    // Of terminals that match the same text and no more, those that are cut (as Lexer::is_cut has it for components).
+    // Of terminals that match exactly the same text, keeps those that are cut (Lexer::is_cut decides the same for
+    // components).
     void keep_winners(vector<int32_t>& terms) const {
         const Terminals& of = tables_.lexer.terms;
         const auto is = [&](int32_t t, Match match) { return of[t].match == match; };
@@ -75,7 +76,7 @@ class Longest {
         const auto loses = [&](int32_t t) { return !is(t, Match::kAny) && !(competes(t) && of[t].rank == best); };
         terms.erase(std::remove_if(terms.begin(), terms.end(), loses), terms.end());
     }
-    // The configuration after a terminal, not lexed yet; no tops: c does not take it.
+    // Returns the configuration after a terminal, not lexed yet. It has no tops if c does not take the terminal.
     Config shifted(const Config& c, int32_t term, Arena& arena) {
         reduce_after(c, term);
         return make_config(arena);
@@ -83,7 +84,8 @@ class Longest {
 
     void begin_mask(const Config& c) { s_.fronts.begin(c); }
 
-    // The tails after the universe's terminal.  Where stacks branch much the tops before it may do.
+    // Reads the tails after the universe's terminal. If the stacks branch much, reading starts from the tops before it,
+    // which avoids the shift.
     template <class Take> void read_tails(int32_t universe, const Config&, const Take& take) {
         const int32_t term = tables_.universes[universe].term;
         const Config c = s_.fronts.config(0);
@@ -101,7 +103,8 @@ class Longest {
         return true;
     }
 
-    // All stacks, node by node from the tops down, each new one when it is met first; false: too many nodes.
+    // Appends all stacks, node by node from the tops down, each node where it is first reached. Returns false if there
+    // are too many nodes.
     bool put_key(const Config& c, vector<int64_t>& key) {
         vector<const Node*>& nodes = s_.nodes;
         nodes.assign(c.tops, c.tops + c.n_tops);
@@ -118,7 +121,7 @@ class Longest {
         return true;
     }
 
-    // Ahead of time: the bitmaps of all weights that have many tails.
+    // Makes the bitmaps of all weights with many tails, ahead of time.
     static void fill_many(Tables& tables) {
         std::set<std::pair<int32_t, int32_t>> large;  // (universe, weight)
         tables.joint.each_transition([&](uint64_t key, const JointTails::Transition& t) {
@@ -139,15 +142,15 @@ class Longest {
 
   private:
     static constexpr size_t kMostConfigs = 1 << 12;
-    static constexpr size_t kCompared = 64;    // configurations that another one is compared with
-    static constexpr size_t kKeyNodes = 48;    // nodes of all stacks in the key of a finished mask, at most
-    static constexpr int32_t kManyBelow = 32;  // stacks branch so much that shifting is dear
-    static constexpr size_t kMany = 256;       // sets of tails of this size have a bitmap of their tokens
+    static constexpr size_t kCompared = 64;  // configurations that another one is compared with
+    static constexpr size_t kKeyNodes = 48;  // most nodes, over all stacks, in the key of a finished mask
+    static constexpr int32_t kManyBelow = 32;  // nodes below the tops from which shifting is expensive
+    static constexpr size_t kMany = 256;  // weights with this many tails have a bitmap of their tokens
     const Access& access_;
     const Tables& tables_;
     Scratch& s_;
 
-    // Shift a terminal on all tops that take it, and reduce.  The new tops are in the closure, at `order`.
+    // Shifts a terminal on all tops that take it, and reduces. The new tops are in the closure, at `order`.
     void reduce_after(const Config& c, int32_t term) {
         s_.closure.begin();
         for (int32_t k = 0; k < c.n_tops; ++k) {
@@ -167,7 +170,7 @@ class Longest {
         return {tops, int32_t(s_.order.size()), -1};
     }
 
-    // Read the tops of a front, and go on behind the cuts, of which a tail has as many as terminals.
+    // Reads the tops of a front, and continues after the cuts. A tail has as many cuts as terminals.
     template <class Take> void read_fronts(int32_t d, int32_t front, const Take& take) {
         s_.path.clear();
         s_.readings.clear();

@@ -1,11 +1,11 @@
 // The operations of a decoding loop, for one policy (cfg.hpp, longest.hpp).
 //
 //   step     one byte: every configuration moves in its lexer state
-//   shift    terminals that are complete are shifted, giving fresh configurations (inside a token only if the next byte
-//            can begin what follows)
-//   mask     per configuration: the profile of its lexer state, plus the ends of terminals whose tails the stack takes
+//   shift    complete terminals are shifted, giving fresh configurations (inside a token only if the next byte can
+//            begin what follows)
+//   mask     for each configuration, the profile of its lexer state, and the terminal ends whose tails the stack takes
 //
-// Operations write only to the arena that they are given, so one that ends in Miss changes nothing that counts.
+// Operations write only to the arena passed to them, so one that throws Miss leaves nothing behind.
 #pragma once
 #include <cstring>
 
@@ -15,13 +15,14 @@
 
 namespace wfsa {
 
-// A profile into a mask: the tokens that stay inside terminals, with their counts; and a look at every terminal that
+// Writes a profile into a mask: the tokens that stay inside terminals, given their counts. Reports every terminal that
 // can end.
 class ProfileMask {
   public:
     ProfileMask(const Tables& tables, Scratch& scratch) : tables_(tables), s_(scratch) {}
 
-    // The bitmap that a configuration starts from, if it has one: copying it is cheaper than clearing and uniting.
+    // Returns the bitmap that a configuration starts from, if any: copying it is cheaper than clearing the mask and
+    // uniting.
     const uint32_t* base_bitmap(const Config& c) const {
         const LexState& y = tables_.lexer.states[c.lex];
         if (y.profile < 0) return nullptr;
@@ -31,8 +32,8 @@ class ProfileMask {
         const vector<uint32_t>* bitmap = main_bitmap(*p->inside);
         return bitmap ? bitmap->data() : nullptr;
     }
-    // A profile with what it is a change of.  `copied`: the mask already is its base bitmap, and nothing else.
-    // on_end(number, out) for every end of a terminal.
+    // Adds a profile, together with its base if it is a delta. `copied`: the mask equals the base bitmap. Calls
+    // on_end(number, out) for every terminal end.
     template <class OnEnd> void add(const Config& c, int32_t number, MaskWriter out, bool copied, const OnEnd& on_end) {
         const Profile* p = &profile(number);
         if (p->vetoed) {
@@ -60,7 +61,7 @@ class ProfileMask {
         return nullptr;
     }
 
-    // What other configurations gave to the tokens that a delta's base must not touch.
+    // Saves the bits that other configurations gave to the tokens that a delta's base must not change.
     void keep_dropped(const Profile& p, MaskWriter out, bool nothing) {
         s_.kept.assign(p.drop.size(), 0);
         if (nothing) return;
@@ -74,16 +75,16 @@ class ProfileMask {
     }
     template <class OnEnd>
     void add_own(const Config& c, const Profile& p, MaskWriter out, bool copied, const OnEnd& on_end) {
-        const vector<uint32_t>* there = copied ? main_bitmap(*p.inside) : nullptr;
-        if (!p.inside->bitmap.empty() && there != &p.inside->bitmap) out.add(p.inside->bitmap);
+        const vector<uint32_t>* copied_bitmap = copied ? main_bitmap(*p.inside) : nullptr;
+        if (!p.inside->bitmap.empty() && copied_bitmap != &p.inside->bitmap) out.add(p.inside->bitmap);
         for (int32_t id : p.inside->ids) out.set(id);
         for (const Inside::Group& g : p.inside->groups) {
-            if (there != nullptr && there == &g.bitmap) continue;
+            if (copied_bitmap != nullptr && copied_bitmap == &g.bitmap) continue;
             add_group(g, tables_.lexer.spans[p.spans[g.local_span]], c.count, out);
         }
         for (int32_t end : p.terminal_ends) on_end(end, out);
     }
-    // The tokens of a group that end with a count in the span, when they start with `count`.
+    // Adds the tokens of a group that start with `count` and end with a count in the span.
     void add_group(const Inside::Group& g, List span, int32_t count, MaskWriter out) {
         const int64_t n = int64_t(g.indptr.size()) - 1, zero = int64_t(count) + g.least;
         for (size_t i = 0; i < span.size(); i += 2) {
@@ -114,16 +115,16 @@ template <class Policy> class Operations {
         return make_snapshot(nullptr, {c}, arena);
     }
 
-    // The snapshot after these bytes, or nullptr.  They have to live as long as it does.
+    // Returns the snapshot after these bytes, or nullptr. The bytes must live as long as the snapshot.
     template <class Companion>
-    const Snapshot* commit_bytes(const Snapshot* from, const uint8_t* p, size_t n, Arena& arena, Companion& beside) {
+    const Snapshot* commit_bytes(const Snapshot* from, const uint8_t* p, size_t n, Arena& arena, Companion& observer) {
         if (n == 0) return from;
         s_.in.assign(from->configs, from->configs + from->n);
         for (size_t i = 0; i < n; ++i) {
             step(s_.in, p[i], s_.out, arena);
             if (s_.out.empty()) return nullptr;
-            beside.push(p[i]);
-            policy_.shift_completed(s_.out, i + 1 < n ? p[i + 1] : -1, arena, beside);
+            observer.push(p[i]);
+            policy_.shift_completed(s_.out, i + 1 < n ? p[i + 1] : -1, arena, observer);
             if (i + 1 == n) drop_spent(s_.out);
             if (s_.out.empty()) return nullptr;
             s_.in.swap(s_.out);
@@ -134,22 +135,22 @@ template <class Policy> class Operations {
         return out;
     }
 
-    // The same for one byte, as far as terminals go on: what ends is not shifted.
-    const Snapshot* go_on(const Snapshot* from, uint8_t byte, Arena& arena) {
+    // Advances by one byte within the current terminals: complete terminals are not shifted.
+    const Snapshot* advance_within_terminals(const Snapshot* from, uint8_t byte, Arena& arena) {
         s_.in.assign(from->configs, from->configs + from->n);
         step(s_.in, byte, s_.out, arena);
         return s_.out.empty() ? nullptr : make_snapshot(from, s_.out, arena);
     }
 
-    // `as_text`: may the token's bytes be read?  Else only its id counts.
+    // `as_text`: the token's bytes may be read. If false, only its id counts.
     template <class Companion>
-    const Snapshot* commit_token(const Snapshot* from, int32_t token, Arena& arena, Companion& beside, bool as_text) {
+    const Snapshot* commit_token(const Snapshot* from, int32_t token, Arena& arena, Companion& observer, bool as_text) {
         const Vocabulary& v = *tables_.vocab;
         if (from->finished || token < 0 || token >= v.n_tokens()) return nullptr;
         const Snapshot* by_text = nullptr;
         const int64_t lo = v.offsets[token], hi = v.offsets[token + 1];
         if (as_text && !v.special[token] && hi > lo)
-            by_text = commit_bytes(from, v.blob.data() + lo, size_t(hi - lo), arena, beside);
+            by_text = commit_bytes(from, v.blob.data() + lo, size_t(hi - lo), arena, observer);
         auto terms = tables_.token_terms.find(token);
         if (terms == tables_.token_terms.end()) return by_text;
         s_.out.clear();
@@ -163,28 +164,29 @@ template <class Policy> class Operations {
         return out;
     }
 
-    // Write the allowed tokens to `mask`; n_words may be more than the vocabulary needs.
+    // Writes the allowed tokens to `mask`, of which n_words may be more than the vocabulary needs.
     void mask(const Snapshot* at, uint32_t* mask, int64_t n_words) {
         if (!begin_mask(at, mask, n_words)) return;
         const size_t n_own = tables_.vocab->n_words();
         const bool keyed = put_key(at);
         if (keyed)
-            if (const vector<uint32_t>* known = s_.masks.find()) {
-                std::memcpy(mask, known->data(), n_own * 4);
+            if (const vector<uint32_t>* finished = s_.masks.find()) {
+                std::memcpy(mask, finished->data(), n_own * 4);
                 return;
             }
         s_.deep = false;
         write_mask(at, mask, [this](const Config& c, int32_t end, MaskWriter out) { add_end(c, end, out); });
         if (keyed && !s_.deep) s_.masks.put(mask, n_own);
     }
-    // The same, but `add_tokens(configuration, end of a terminal, writer)` decides which of the tokens that end a
-    // terminal may come (operations.hpp), and no finished mask is used or kept.
+    // Like `mask`, but `add_tokens(configuration, terminal end, writer)` decides which of the tokens that end a
+    // terminal may come. The cache of finished masks is not used.
     template <class AddTokens>
     void mask_by(const Snapshot* at, uint32_t* mask, int64_t n_words, const AddTokens& add_tokens) {
         if (begin_mask(at, mask, n_words)) write_mask(at, mask, add_tokens);
     }
 
-    // Parses the texts of a trie behind some configurations, byte by byte as a commit does: visit(node, configurations there).
+    // Parses the texts of a trie after some configurations, byte by byte as a commit does. Calls visit(node,
+    // configurations at it).
     template <class Visit> void parse_each(const Trie& texts, vector<Config> first, const Visit& visit) {
         struct Level {
             int32_t child, end;
@@ -207,7 +209,7 @@ template <class Policy> class Operations {
         }
     }
 
-    // Can token-level terminal t come next?
+    // Whether the terminal of token ids `t` can come next.
     bool takes(const Snapshot* at, int32_t t) const {
         if (at->finished) return false;
         for (int32_t i = 0; i < at->n; ++i)
@@ -215,7 +217,7 @@ template <class Policy> class Operations {
         return false;
     }
 
-    // Bytes that can come next (not through token-level terminals); `tokens` is set if one of those can.
+    // Returns the bytes that can come next, except through terminals of token ids; `tokens` is set if one of those can.
     ByteBits next_bytes(const Snapshot* at, bool& tokens) const {
         ByteBits out;
         tokens = false;
@@ -235,7 +237,7 @@ template <class Policy> class Operations {
         return out;
     }
 
-    // Terminals being read or admissible next, for messages.
+    // Returns the terminals being read or admissible next, for messages.
     vector<int32_t> expected(const Snapshot* at) const {
         vector<int32_t> out;
         for (int32_t i = 0; i < at->n; ++i) {
@@ -267,20 +269,21 @@ template <class Policy> class Operations {
         }
         policy_.merge(out, arena);
     }
-    bool takes(const Config& c, int32_t term) const {  // a terminal
+    bool takes(const Config& c, int32_t term) const {  // whether a top takes the terminal
         for (int32_t k = 0; k < c.n_tops; ++k) if (tables_.lr.go(c.tops[k]->state, term) >= 0) return true;
         return false;
     }
 
   private:
-    static constexpr size_t kKeySize = 1 << 11;  // numbers in the key of a finished mask, at most: as large as the mask
+    static constexpr size_t kKeySize = 1 << 11;  // most numbers in the key of a finished mask: as large as the mask
 
     const Access access_;
     const Tables& tables_;
     Scratch& s_;
     Policy policy_;
 
-    // After the last byte of a commit: a configuration whose terminal cannot go on has given its fresh ones.
+    // Removes, after the last byte of a commit, configurations that cannot go on: they have already produced fresh
+    // ones.
     void drop_spent(vector<Config>& cs) {
         size_t n = 0;
         for (const Config& c : cs) {
@@ -289,8 +292,8 @@ template <class Policy> class Operations {
         }
         cs.resize(n);
     }
-    // A token that can be these token-level terminals, after every boundary, into `out`; true if it is the end of the
-    // text.
+    // Shifts a token that can be one of these terminals of token ids, in every configuration at a boundary, into
+    // s_.out. Returns true if the token ends the text.
     bool shift_token(const Snapshot* from, const vector<int32_t>& terms, Arena& arena) {
         bool ended = false;
         Alone alone;
@@ -300,7 +303,7 @@ template <class Policy> class Operations {
             s_.token_terms.clear();
             for (int32_t t : terms) {
                 if (!takes(c, t)) continue;
-                if (t == tables_.end_term) ended = true;  // no terminal of the grammar, so it competes with none
+                if (t == tables_.end_term) ended = true;  // not a terminal of the grammar, so it does not compete
                 else s_.token_terms.push_back(t);
             }
             policy_.keep_winners(s_.token_terms);
@@ -309,7 +312,7 @@ template <class Policy> class Operations {
         return ended;
     }
 
-    // False: nothing can come next.
+    // Clears the mask as needed. Returns false if nothing can come next.
     bool begin_mask(const Snapshot* at, uint32_t* mask, int64_t n_words) const {
         const int64_t n_own = tables_.vocab->n_words();
         const bool any = !at->finished && at->n > 0;
@@ -317,7 +320,8 @@ template <class Policy> class Operations {
         else std::memset(mask + n_own, 0, size_t(n_words - n_own) * 4);
         return any;
     }
-    // What decides the mask, unless it turns out to be `deep`.  False: too much to tell apart.
+    // Makes the key that determines the mask, unless the mask turns out to be `deep`. Returns false if the key is too
+    // large.
     bool put_key(const Snapshot* at) {
         vector<int64_t>& key = s_.masks.key;
         key.assign(1, tables_.uid);
@@ -355,7 +359,7 @@ template <class Policy> class Operations {
                 });
         }
     }
-    // Find the tails that the stack takes, and hand out the tokens that leave them.
+    // Reads the tails that the stack takes, and adds the tokens that leave them.
     void add_end(const Config& c, int32_t number, MaskWriter out) {
         const int32_t universe = access_.universe(number);
         const TerminalEnd& end = tables_.profiler.terminal_ends[number];
@@ -371,10 +375,8 @@ template <class Policy> class Operations {
     }
 };
 
-// The slow twin of the machines that read tails: every tail is parsed on the real stack, byte by byte, as a commit
-// does.
-//
-// For tests and doubts only; a mask made with it takes milliseconds.
+// Makes a mask without the machines that read tails: every tail is parsed on the real stack, byte by byte, as a commit
+// does. Used in tests and for verification; a mask takes milliseconds.
 
 template <class Policy> void mask_by_parsing(Operations<Policy>& o, const Snapshot* at, uint32_t* out, int64_t n_words) {
     o.mask_by(at, out, n_words, [&](const Config& c, int32_t number, MaskWriter writer) {

@@ -1,10 +1,10 @@
-// Fronts ("longest"): the stacks behind cuts, while one mask is made.
+// Fronts ("longest"): the stacks after cuts, while one mask is made.
 //
 //   front 0   the configuration that the mask is made for
 //   front n   the tops after shifting a terminal on an earlier front, and the stacks below them
 //
-// Equal fronts are one: a tail like "*****" is soon among stacks that are known. Two fronts are equal if they have
-// the same tops on the same nodes; below, nodes are shared, so addresses tell.
+// Equal fronts are one, so a tail like "*****" soon reaches stacks already seen. Two fronts are equal if they have the
+// same tops on the same nodes. Nodes below are shared, so comparing addresses suffices.
 #pragma once
 #include "containers/numbers.hpp"
 #include "containers/open_table.hpp"
@@ -24,11 +24,11 @@ class Fronts {
         fronts_.push_back({c, -1, 0, 0, -1});
     }
     const Config& config(int32_t front) const { return fronts_[front].config; }
-    int32_t& tops(int32_t front) { return fronts_[front].tops; }  // number of its set of tops, -1: unknown
+    int32_t& tops(int32_t front) { return fronts_[front].tops; }  // number of its set of tops, or -1 if not computed
     void set(int32_t front, const Config& c) { fronts_[front].config = c; }
-    // The front after a terminal, -1 to be filled in.
+    // Returns the front after a terminal; -1, for the caller to set, if it is new.
     int32_t& after(int32_t front, int32_t term) { return after_.insert(pair_key(front, term)).first.front; }
-    // The front whose tops are those of the closure at `order`; `is_new`: it has no configuration yet.
+    // Returns the front whose tops are those of the closure at `order`. `is_new`: it has no configuration yet.
     int32_t find(const Closure& closure, const vector<int32_t>& order, bool& is_new) {
         const size_t from = keys_.size();
         uint64_t hash = order.size();
@@ -61,33 +61,32 @@ class Fronts {
     struct Front {
         Config config;
         int32_t tops;
-        size_t from, size;  // of its key in keys_
-        int32_t before;     // another one of the same hash, or -1
+        size_t from, size;  // range of its key in keys_
+        int32_t before;  // previous front with the same hash, or -1
     };
     struct After { int32_t front = -1; };
     vector<Front> fronts_;
     vector<uint64_t> keys_;
     OpenTable<uint64_t, After, PairHash> after_{256};  // (front, terminal)
-    OpenTable<uint64_t, After, PairHash> by_hash_{256};  // the last one of each hash
+    OpenTable<uint64_t, After, PairHash> by_hash_{256};  // hash -> last front with it
 };
 
-// What a thread keeps between operations so as not to allocate: buffers, and its finished masks.
-//
-// An operation owns it while it runs; operations do not nest.
+// Buffers and finished masks that a thread reuses between operations, to avoid allocations. An operation owns them
+// while it runs, and operations do not nest.
 
-// Finished masks of one thread, keyed by what decides them.
+// Finished masks of one thread, keyed by what determines them.
 //
-// The same few situations come again and again (inside this string, at a digit of that number), and copying a finished
-// bitmap is cheaper than composing it.  A mask is kept when its key is seen for the second time and only if the parser
-// DWA decided it on the topmost states; the key holds those.  Direct-mapped and per thread: no lock, bounded memory
-// (64 bitmaps, 1 MB for 128k tokens).
+// A few situations recur all the time (inside this string, at a digit of that number), and copying a finished bitmap is
+// cheaper than composing it. A mask is stored when its key occurs for the second time, and only if the parser DWA
+// decided it on the topmost states, which are in the key. The cache is direct-mapped and per thread: no lock, and
+// bounded memory (64 bitmaps, 1 MB for 128k tokens).
 class MaskCache {
   public:
     struct Entry {
         vector<int64_t> key;
         vector<uint32_t> bitmap;
     };
-    vector<int64_t> key;  // of the mask being asked for; the caller fills it
+    vector<int64_t> key;  // of the requested mask; set by the caller
 
     const vector<uint32_t>* find() {
         hash_ = 0x9E3779B97F4A7C15ull;
@@ -95,7 +94,7 @@ class MaskCache {
         const Entry& e = entries_[hash_ % kEntries];
         return e.key == key ? &e.bitmap : nullptr;
     }
-    // After a miss: keep the mask if this key was seen before.
+    // To be called after a miss: stores the mask if its key occurred before.
     void put(const uint32_t* mask, size_t n_words) {
         uint64_t& seen = seen_[hash_ % kSeen];
         if (seen != hash_) { seen = hash_; return; }
@@ -112,24 +111,24 @@ class MaskCache {
 };
 
 struct Scratch {
-    vector<Config> in, out;         // configurations before and after a byte
+    vector<Config> in, out;  // configurations before and after a byte
     Closure closure;
     SameStacks same_stacks;
     vector<const Node*> nodes;
     vector<int32_t> states, terms, order;
-    vector<int32_t> token_terms;    // token-level terminals that one token can be
+    vector<int32_t> token_terms;  // terminals of token ids that one token can be
     MaskCache masks;
-    bool deep = false;              // the mask being made depends on more than its key
-    Arena arena;                    // of stacks that live as long as one mask
+    bool deep = false;  // the mask being made depends on more than its key
+    Arena arena;  // for stacks that live as long as one mask
     vector<uint32_t> kept, bitmap;  // tokens
     vector<uint32_t> taken;         // tails, one bit each
-    // "cfg": where the parser DWA still has to read, and where it has been.
+    // "cfg": where the parser DWA still has to read, and where it has read.
     vector<NodeState> open;
     OpenSet<NodeState, NodeState::Hash> visited;
-    // "longest": the stacks behind cuts, and the transitions of joint tails whose cuts are still to be followed.
+    // "longest": the stacks after cuts, and the transitions of joint tails whose cuts are still to be followed.
     struct Reading {
         int32_t cut, end, front;
-        size_t base;  // in `path`, the fronts behind this transition's cuts
+        size_t base;  // start in `path` of the fronts after this transition's cuts
     };
     Fronts fronts;
     vector<Reading> readings;

@@ -1,11 +1,11 @@
-// One sequence being decoded: a snapshot, the arena it writes to, and the engine it reads.
+// A session: one sequence that is decoded under a grammar. It has a snapshot, the arena that it writes to, and the
+// engine that it reads.
 //
-// fork() shares everything so far; who goes on writes to an arena of its own (parser/arena.hpp). What a commit
-// wrote is given back when it is rolled back, or refused.
-// What changes a Session is called by one thread at a time; masks and questions change nothing. Sessions of one
-// engine run in parallel.
+// fork() shares everything so far, and each copy writes to an arena of its own from then on (parser/arena.hpp). Memory
+// that a commit wrote is released when the commit is rolled back or refused. Calls that change a Session must come from
+// one thread at a time; masks and queries change nothing. Sessions of one engine run in parallel.
 //
-// What stands next to the parse is for the maker of a session to choose (companion.hpp).
+// The creator of a session chooses its companions (companion.hpp).
 #pragma once
 #include "parser/arena.hpp"
 #include "runtime/companion.hpp"
@@ -26,10 +26,10 @@ template <class... Companions> class Session final : public Decoder {
         Steps steps = begin_steps();
         if (!takes(steps, p, n)) return false;
         budget_.forget();
-        uint8_t* kept = static_cast<uint8_t*>(arena_.own().bytes(n));
-        std::copy(p, p + n, kept);
-        return commit(steps, [&](auto& operations, Arena& arena, auto& beside) {
-            return operations.commit_bytes(now_, kept, n, arena, beside);
+        uint8_t* copied = static_cast<uint8_t*>(arena_.own().bytes(n));
+        std::copy(p, p + n, copied);
+        return commit(steps, [&](auto& operations, Arena& arena, auto& observer) {
+            return operations.commit_bytes(now_, copied, n, arena, observer);
         });
     }
     bool rollback(int64_t n) override {
@@ -40,7 +40,7 @@ template <class... Companions> class Session final : public Decoder {
         arena_.rewind(end());
         return true;
     }
-    // A vocabulary without end tokens has none that could be counted.
+    // If the vocabulary has no end tokens, no end token is counted.
     int64_t min_tokens() const override {
         const int64_t least = budget_.least(*engine_, now_);
         if (least >= TokensToEnd::kNever)
@@ -56,7 +56,7 @@ template <class... Companions> class Session final : public Decoder {
     int64_t n_commits() const override { return now_->n_commits; }
     int32_t n_configs() const override { return now_->n; }
 
-    // The bytes that must come next, at most `limit` of them.
+    // Returns the bytes that must come next, at most `limit` of them.
     std::string forced(size_t limit) const override {
         const std::unique_ptr<Session> probe = copy();
         std::string out;
@@ -97,7 +97,7 @@ template <class... Companions> class Session final : public Decoder {
   private:
     typedef AllSteps<typename Companions::Step...> Steps;
 
-    std::shared_ptr<Generations> tables_;  // for the next text
+    std::shared_ptr<Generations> tables_;  // for later texts
     std::shared_ptr<Engine> engine_;
     SharedArena arena_;
     const Snapshot* now_ = nullptr;
@@ -114,8 +114,8 @@ template <class... Companions> class Session final : public Decoder {
         const int64_t lo = v.offsets[token], hi = v.offsets[token + 1];
         Steps steps = begin_steps();
         const bool as_text = takes(steps, v.blob.data() + lo, size_t(hi - lo));
-        return commit(steps, [&](auto& operations, Arena& arena, auto& beside) {
-            return operations.commit_token(now_, token, arena, beside, as_text);
+        return commit(steps, [&](auto& operations, Arena& arena, auto& observer) {
+            return operations.commit_token(now_, token, arena, observer, as_text);
         });
     }
     bool append_end() override {
@@ -128,7 +128,8 @@ template <class... Companions> class Session final : public Decoder {
         engine_->mask(now_, out, n_words);
         each([&](auto& companion) { companion.filter(now_, out); });
         if (!any([](auto& companion) { return companion.is_active(); })) return;
-        for (const int32_t id : engine_->vocab->eos)  // one that is text as well may be cleared for its text
+        // an end token that is text as well may have been cleared because of its text
+        for (const int32_t id : engine_->vocab->eos)
             if (!engine_->vocab->special[id] && accepting()) set_bit(out, id);
     }
     void put_mask_within(uint32_t* out, int64_t n_words, int64_t most) const override {
@@ -143,7 +144,7 @@ template <class... Companions> class Session final : public Decoder {
     bool has_end_token() const { return has_stops() || !engine_->vocab->eos.empty(); }
     bool is_complete() const override { return engine_->frozen; }
 
-    // The bytes that may come next; `tokens` is set if a token that is taken by its id may.
+    // Returns the bytes that may come next; sets `tokens` if a token that is taken by its id may come.
     ByteBits bytes(bool& tokens) const {
         ByteBits out = engine_->run([&](auto& operations) { return operations.next_bytes(now_, tokens); });
         if (!any([](auto& companion) { return companion.is_active(); })) return out;
@@ -157,7 +158,7 @@ template <class... Companions> class Session final : public Decoder {
         return out;
     }
 
-    // For each companion that is active, in the order of the list.
+    // Calls f for each active companion, in the order of the list.
     template <class F> void each(const F& f) {
         std::apply([&](auto&... companion) { ((companion.is_active() ? f(companion) : void()), ...); }, companions_);
     }
@@ -176,7 +177,7 @@ template <class... Companions> class Session final : public Decoder {
         return std::get<typename Companion::Step>(steps.of);
     }
 
-    // The end of what the last commit wrote to the arena, in the order of keep().
+    // Returns the end of what the last commit wrote to the arena; keep() writes in the same order.
     const void* end() const {
         const void* out = now_->end();
         each([&](auto& companion) { if (const void* p = companion.arena_end()) out = p; });
@@ -188,17 +189,18 @@ template <class... Companions> class Session final : public Decoder {
             companion.commit(step_of<std::decay_t<decltype(companion)>>(steps), to, arena_.own());
         });
     }
-    // op(operations, arena, steps) gives the snapshot after a commit, or nullptr.  It may run more than once.
+    // Commits with op(operations, arena, observer), which returns the snapshot after the commit, or nullptr. It may run
+    // twice.
     template <class Op> bool commit(Steps& steps, const Op& op) {
-        struct Rewind {  // what was written for nothing, if the commit is refused or an exception ends it
+        struct Rewind {  // releases what was written, if the commit is refused or an exception ends it
             Session& session;
             ~Rewind() { session.arena_.rewind(session.end()); }
         } rewind{*this};
         Arena& arena = arena_.own();
-        const auto parse = [&](auto& beside) {
+        const auto parse = [&](auto& observer) {
             return engine_->run([&](auto& operations) {
-                beside.begin(arena);
-                return op(operations, arena, beside);
+                observer.begin(arena);
+                return op(operations, arena, observer);
             });
         };
         Alone alone;

@@ -1,8 +1,7 @@
-// All that one compiled constraint knows: the tables of every stage, and no operation of decoding.
+// The tables of all stages of one compiled constraint, without operations of decoding.
 //
-// Each stage's tables grow by its own "expand this state" (lexer states, profiles, universes, transitions of the
-// machines that read tails); when that may happen is for Access to say. Elements do not move when tables grow, so
-// that references stay good.
+// Each stage's tables grow state by state (lexer states, profiles, universes, transitions of the machines that read
+// tails), and Access decides when that may happen. Elements do not move when tables grow, so references stay valid.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -25,26 +24,27 @@ namespace wfsa {
 struct Tables {
     std::shared_ptr<Vocabulary> vocab;
     NormalGrammar grammar;
-    vector<int32_t> ignored;                                   // terminals
+    vector<int32_t> ignored;  // terminals
     LrTables lr;
     Lexer lexer;
     Staying staying;
     Contexts contexts;
     Profiler profiler;
     StableVector<Universe> universes;
-    Interner weights;                                          // sets of slots of a universe
+    Interner weights;  // sets of slots of a universe
     ParserDwa dwa;                                             // "cfg"
     JointTails joint;                                          // "longest"
     std::unordered_map<uint64_t, vector<uint32_t>> bulk;       // "longest": (terminal end, weight) -> tokens
-    int32_t end_term = -1;                                     // stands for the end tokens
+    int32_t end_term = -1;  // terminal that represents the end tokens
     vector<vector<int32_t>> token_ids;                         // terminal -> exact token ids (empty: byte terminal)
     std::unordered_map<int32_t, vector<int32_t>> token_terms;  // token id -> terminals
-    vector<uint8_t> distinct;    // by symbol, its Mark; or empty: nothing is marked
-    bool may_run_out = false, must_repeat = false;  // whether some symbol is marked so
-    vector<uint8_t> awaits_distinct;  // by LR state without a set, or empty: can one of them end on it?
-    int32_t white_space[2] = {-1, 0};  // runs outside JSON's strings: bytes, and more for each open bracket; -1: no bound
-    std::atomic<bool> frozen{false};  // complete: nothing grows any more
-    const int64_t uid = next_uid();  // among all tables of the process
+    vector<uint8_t> distinct;  // the Mark of each symbol; empty if none is marked
+    bool may_run_out = false, must_repeat = false;  // whether some symbol has Mark::kMayRunOut, Mark::kRepeats
+    vector<uint8_t> awaits_distinct;  // by LR state without a set, whether a marked symbol can end on it; or empty
+    // limit on bytes of white space outside strings of JSON, and increment per open bracket; -1: no limit
+    int32_t white_space[2] = {-1, 0};
+    std::atomic<bool> frozen{false};  // complete: tables no longer grow
+    const int64_t uid = next_uid();  // unique among all tables of the process
 
     explicit Tables(std::shared_ptr<Vocabulary> v)
         : vocab(std::move(v)),
@@ -95,14 +95,16 @@ struct Tables {
         v.table("joint", t.joint, n_terms, n_lr_states);
         v.then(t, [&](auto& tables) { if (complete) tables.freeze(); });
     }
-    // About how many bytes they take, in a few steps; what other constraints share aside.
+    // Returns approximately the bytes of these tables, without data shared with other constraints. Takes constant time
+    // per table.
     size_t rough_bytes() const {
         RoughBytes bytes;
         fields(*this, bytes);
         return bytes.n;
     }
 
-    // All that decoding can reach is there: tables are only read from now on. What only expansion needed is returned.
+    // Declares that the tables contain all that decoding can reach, so that they are only read from now on. Returns
+    // what only expansion needed, for destruction.
     Retired freeze() {
         Retired out;
         Closer closer(out);
@@ -110,14 +112,14 @@ struct Tables {
         frozen = true;
         return out;
     }
-    // From what the grammar says (and a loaded table has): what else decoding asks for.
+    // Derives what else decoding needs from the grammar, which a loaded table contains too.
     void find_derived() {
         check(distinct.empty() || distinct.size() == size_t(grammar.n_symbols), "distinct has the wrong length");
         check(white_space[1] >= 0, "white space has a bound that shrinks");
         find_marks();
         index_tokens();
     }
-    // The same grammar, terminals and LR automaton, and nothing that was learnt.
+    // Copies the grammar, terminals and LR automaton of other tables, without anything added while decoding.
     void begin_as(const Tables& other) {
         Copier::copy(other, *this);
         lr.restart_sets(other.lr);
@@ -125,14 +127,14 @@ struct Tables {
         if (!longest()) contexts.number_states();
     }
 
-    // One more terminal behind the grammar's own: the end of the text, which the vocabulary's end tokens stand for.
+    // Adds a terminal after the grammar's own: the end of the text, which the vocabulary's end tokens represent.
     void add_end() {
         end_term = int32_t(token_ids.size());
         lexer.terms.add(Dfa(), {}, Likeness(), 0, 0, false);
         token_ids.push_back(vocab->eos);
-        lexer.terms.of.shrink_to_fit();  // no terminal comes behind it
+        lexer.terms.of.shrink_to_fit();  // no terminal is added after it
     }
-    // After grammar and terminals are set: LR tables, contexts, follow sets.
+    // Builds LR tables, contexts and follow sets, after the grammar and the terminals are set.
     void build(int64_t max_states) {
         lr = Lr0Builder(grammar, max_states).build();
         distinct = grammar.distinct;
@@ -155,12 +157,12 @@ struct Tables {
         for (int32_t s = 0; s < lr.n_states(); ++s)
             lr.each_goto(s, [&](int32_t symbol, int32_t, int32_t) { awaits_distinct[s] |= mark(symbol) != Mark::kNone; });
     }
-    // For the shortest end of a text; made when it is first asked for.
+    // Returns the table for shortest completions, made on first use.
     const LeastToEnd& least_to_end() {
         return least_to_end_.get([&] { return std::make_unique<const LeastToEnd>(lr, lexer, end_term, grammar.n_symbols); });
     }
-    // For budgets of tokens; made when the first one is asked for.  LimitExceeded: there are constructs for which nothing
-    // says how many tokens they need.
+    // Returns the tables for budgets of tokens, made on first use. Throws Unsupported for constructs whose number of
+    // tokens is unknown.
     const BudgetTables& budget_tables() {
         if (const char* const why = why_no_budgets())
             throw Unsupported(std::string("the tokens that a text still needs are not known where ") + why);
@@ -169,20 +171,20 @@ struct Tables {
                                                         end_term, grammar.n_symbols, token_ids);
         });
     }
-    // nullptr: they can be made.
+    // Returns the reason why budget tables cannot be made, or nullptr if they can.
     const char* why_no_budgets() const {
         return  longest() ? "terminals are matched as long as they can be" :
                !distinct.empty() ? "items have to differ" :
                !ignored.empty() ? "terminals are ignored between others" : nullptr;
     }
-    // The same where some tokens are never text; the last few are kept.
+    // Like `budget_tables`, where some tokens are never text. The last few results are cached.
     std::shared_ptr<const BudgetTables> budget_tables(const std::shared_ptr<const ReducedVocabulary>& reduced) {
         const BudgetTables& whole = budget_tables();
-        if (!reduced) return {std::shared_ptr<void>(), &whole};  // the engine's own
-        const auto known = reduced_.get(reduced, [&] {
+        if (!reduced) return {std::shared_ptr<void>(), &whole};  // owned by the engine
+        const auto reduced_budgets = reduced_.get(reduced, [&] {
             return std::make_shared<const ReducedBudgets>(reduced, lr, lexer.terms, end_term, grammar.n_symbols, token_ids);
         });
-        return {known, &known->tables};
+        return {reduced_budgets, &reduced_budgets->tables};
     }
     const MostToEnd& most_to_end() {
         const BudgetTables& tokens = budget_tables();
@@ -198,13 +200,13 @@ struct Tables {
             for (int32_t id : token_ids[t]) token_terms[id].push_back(t);
     }
 
-    // The token-level terminals that an LR state shifts: visit(terminal).
+    // Calls visit(terminal) for each terminal of token ids that an LR state shifts.
     template <class Visit> void each_shifted_token(int32_t state, const Visit& visit) const {
         if (state >= lr.unordered.first) return;
         const int32_t* at = lr.goto_symbol.data() + lr.goto_indptr[state];
         for (int32_t k = 0; k < lr.n_shifts[state]; ++k) if (lexer.terms[at[k]].start < 0) visit(at[k]);
     }
-    // Does the count of a configuration matter to no token?
+    // Whether the count of a configuration affects no token.
     bool is_free(int32_t lex, int32_t count) const {
         const LexState& y = lexer.states[lex];
         if (!y.counted) return true;
@@ -213,7 +215,7 @@ struct Tables {
         return p.free_lo <= count && count <= p.free_hi;
     }
 
-    // Universes on demand, one for an end of a terminal; and ahead of time, one for all ends of a terminal.
+    // Make universes: on demand, one per terminal end; ahead of time, one for all ends of a terminal.
     void add_universe_of(int32_t end) { add_universe(universes, profiler, lexer.terms, {end}); }
     void share_universes() {
         std::map<int32_t, vector<int32_t>> by_term;
@@ -227,8 +229,8 @@ struct Tables {
     }
 
     const vector<uint32_t>* find_bulk(int32_t end, int32_t weight) const {
-        auto got = bulk.find(pair_key(end, weight));
-        return got == bulk.end() ? nullptr : &got->second;
+        auto entry = bulk.find(pair_key(end, weight));
+        return entry == bulk.end() ? nullptr : &entry->second;
     }
     const vector<uint32_t>* make_bulk(int32_t end, int32_t weight) {
         vector<uint32_t> bits(vocab->n_words(), 0u);
@@ -238,7 +240,7 @@ struct Tables {
     }
 
   private:
-    static constexpr int64_t kMostWhiteSpace = int64_t(1) << 20;  // of a file
+    static constexpr int64_t kMostWhiteSpace = int64_t(1) << 20;  // largest limit that a file may contain
     MadeOnce<LeastToEnd> least_to_end_;
     MadeOnce<BudgetTables> budget_;
     MadeOnce<MostToEnd> most_to_end_;

@@ -1,13 +1,13 @@
 // A mask under a budget: the allowed tokens after which the text can be completed with one token fewer.
 //
-//   inside a terminal   what the stack says is needed behind it (TokensToEnd), and what is left of it: where no token can
-//                       make that too much all are taken, else by where each of them ends (TerminalTokens)
-//   past its end        the tails that tokens leave are parsed on the real stack, together where they begin alike; a tail
-//                       counts where the text behind it is cheap enough
+//   inside a terminal   adds the tokens that the stack needs after it (TokensToEnd) and those to its own end. If no
+//                       token can make the sum too large, all are taken; else by where each ends (TerminalTokens)
+//   past its end        parses the tails that tokens leave on the real stack, sharing common prefixes; a tail counts if
+//                       the text after it needs few enough tokens
 //   by their id         parsed one by one
 //
-// Far from the limit none of this is asked (TextBudget).
-// What else bounds a text is in the plain mask, of which this is a part.  Policy "cfg" only.
+// Far from the limit none of this is computed (TextBudget). Other restrictions of a text are in the plain mask, of
+// which this is a subset. Policy "cfg" only.
 #pragma once
 #include "budget/tokens_to_end.hpp"
 #include "containers/kept.hpp"
@@ -23,7 +23,7 @@ class BudgetMask {
         : o_(operations), tables_(operations.access().tables), budget_(budget),
           to_end_(budget.symbols, tables_.lr, tables_.lexer, {budget.terminals}, 1) {}
 
-    // May what is found here be remembered?
+    // Whether the result may be stored for later snapshots: one configuration, not counted.
     bool is_without_count(const Snapshot* at) const {
         return !at->finished && at->n == 1 && !o_.access().lex(at->configs[0].lex).counted;
     }
@@ -32,8 +32,8 @@ class BudgetMask {
         for (int32_t i = 0; i < at->n; ++i) o_.access().lex(at->configs[i].lex);
         return to_end_.of(at->configs, at->n);
     }
-    // `mask` is the plain one; tokens after which more than `most` are needed go.  Where none goes: a number that is enough
-    // after each of them, else kNever.
+    // Clears the tokens of the plain mask `mask` after which more than `most` tokens are needed. Returns a number of
+    // tokens that suffices after each token, or kNever if it is unknown.
     int64_t narrow(const Snapshot* at, int64_t most, uint32_t* mask) {
         worst_ = 0;
         const size_t n_words = tables_.vocab->n_words();
@@ -68,7 +68,7 @@ class BudgetMask {
             for (const Hypothesis& h : y.hyps)
                 for (const int32_t component : h.main) {
                     const int32_t t = tables_.lexer.terms.term[component];
-                    const int64_t needed = to_end_.behind(c.tops[0], t) + budget_.terminals.most_inside(t, c.count);
+                    const int64_t needed = to_end_.after(c.tops[0], t) + budget_.terminals.most_inside(t, c.count);
                     if (needed > most) return false;
                     worst_ = std::max(worst_, needed);
                 }
@@ -84,7 +84,7 @@ class BudgetMask {
             for (const int32_t component : h.main) {
                 const int32_t t = tables_.lexer.terms.term[component];
                 const TerminalTokens::Tokens& tokens = budget_.terminals.of(component);
-                add_inside(tokens, c.count, most - to_end_.behind(c.tops[0], t), kept);
+                add_inside(tokens, c.count, most - to_end_.after(c.tops[0], t), kept);
                 add_tails(tokens.walk->tails, c, t, most, kept);
             }
         if (!y.boundary) return;
@@ -119,18 +119,19 @@ class BudgetMask {
     }
 };
 
-// The budget of one text: how many tokens it still needs, and what it remembers so that most masks cost one comparison.
+// The budget of one text: the number of tokens that it still needs, with stored results by which most masks cost one
+// comparison.
 //
-//   Found    in one lexer state on one stack, without a count: tokens to the end now, and after any token that stays inside
-//            its terminal.  Good as long as its nodes live
-//   Far      after any token from the commit `from` up to `until` no more than `most` are needed (budget/most_to_end.hpp)
+//   Found    for one lexer state on one stack, without a count: the tokens to the end now, and after any token that
+//            stays inside its terminal. Valid as long as its nodes live
+//   Far      after any token from commit `from` up to `until` no more than `most` are needed (budget/most_to_end.hpp)
 //
-// All numbers of tokens count an end token, whether or not the vocabulary has one.  What is remembered is read and written by
-// any thread.
+// All numbers of tokens include an end token, whether or not the vocabulary has one. Any thread may read and write the
+// stored results.
 
 class TextBudget {
   public:
-    // Tokens to the end; kNever: no end was found.
+    // Returns the tokens to the end, or kNever if no end was found.
     int64_t least(Engine& e, const Snapshot* now) const {
         const std::shared_ptr<const BudgetTables> budget = tables(e);
         Found found = found_at(now);
@@ -144,11 +145,11 @@ class TextBudget {
         }
         return found.least;
     }
-    // Whether it is known, and cheap to tell, that no token makes the text need more than `most`.
+    // Whether a cheap test shows that no token makes the text need more than `most`.
     bool is_far(Engine& e, const Snapshot* now, int64_t most) const {
         if (now->finished) return true;
         if (reduced_) {
-            e.budget_tables();  // which throws where nothing is known
+            e.budget_tables();  // throws if the numbers are unknown
             return false;
         }
         const int64_t n = now->n_commits;
@@ -160,7 +161,7 @@ class TextBudget {
             for (int32_t i = 0; i < now->n; ++i) far.most = std::max(far.most, costs.of(now->configs[i].tops, now->configs[i].n_tops));
         });
         if (far.most > most) return false;
-        // Each token takes one of the budget, and adds what it adds.
+        // Each token takes one of the budget and may increase the need by a bounded number.
         const int64_t more = (most - far.most) / (costs.a_token() + 1);
         far.until = n + 1 + more;
         far.most += more * costs.a_token();
@@ -182,7 +183,7 @@ class TextBudget {
         });
         if (found.top) found_.set(found);
     }
-    // Some tokens (ascending) are never text.
+    // From now on these tokens (ascending) are never text.
     Way leave_out(Engine& e, const Snapshot* now, const std::vector<int32_t>& tokens) {
         const auto reduced = e.vocab->kept<ReducedVocabularies>().without(tokens);
         const auto has_end = [&] { return least(e, now) < TokensToEnd::kNever; };
@@ -193,12 +194,12 @@ class TextBudget {
             tables_.set(nullptr);
             if (is_sure || tables(e)->terminals.has_all_ends()) return Way::kSure;
             return has_end() ? Way::kNarrow : Way::kNone;
-        } catch (const Unsupported&) {  // what texts need is not known
+        } catch (const Unsupported&) {  // the number of tokens to the end is unknown
             reduced_ = reduced;
             return Way::kSure;
         }
     }
-    void forget() {  // bytes were committed, and what is remembered counts tokens
+    void forget() {  // called after a commit of bytes, because the stored results count tokens
         found_.set({});
         far_.set({});
     }
@@ -216,10 +217,10 @@ class TextBudget {
     struct Far { int64_t from = 0, until = 0, most = 0; };
     Guarded<Found> found_;
     Guarded<Far> far_;
-    std::shared_ptr<const ReducedVocabulary> reduced_;  // where some tokens are never text
-    Guarded<std::shared_ptr<const BudgetTables>> tables_;            // without those tokens; the engine keeps few of them
+    std::shared_ptr<const ReducedVocabulary> reduced_;  // set if some tokens are never text
+    Guarded<std::shared_ptr<const BudgetTables>> tables_;  // tables without those tokens; the engine caches only a few
 
-    // What is known there, if anything is.
+    // Returns the stored result for the snapshot, or an empty one.
     Found found_at(const Snapshot* now) const {
         if (now->finished || now->n != 1 || now->configs[0].n_tops != 1) return {};
         const Config& c = now->configs[0];
@@ -230,7 +231,8 @@ class TextBudget {
         return tables_.get([&] { return e.budget_tables(reduced_); });
     }
     static Operations<Cfg>& of_cfg(Operations<Cfg>& operations) { return operations; }
-    static Operations<Cfg>& of_cfg(Operations<Longest>&) { throw Unsupported("no budgets under \"longest\""); }  // seen before
+    // why_no_budgets() has been checked before
+    static Operations<Cfg>& of_cfg(Operations<Longest>&) { throw Unsupported("no budgets under \"longest\""); }
 };
 
 }  // namespace wfsa

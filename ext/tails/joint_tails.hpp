@@ -1,12 +1,12 @@
-// What lexing finds in the tails of a universe: which of them are taken, and which terminals end inside others.
+// Lexing of the tails of a universe: finds the tails that are taken, and the terminals that end inside other tails.
 //
-//   place     tails of one universe, each behind what whole terminals have consumed of it, with the longer candidates
-//             that may not match: a set of (tail node, watch set)
-//   behind    lex from a place with what a context admits: the tails that end inside a terminal, and for each terminal
-//             that ends inside tails the place behind it
+//   place   a set of (tail node, watch set): tails of one universe, of which whole terminals have consumed the bytes up
+//           to the node, with the longer candidates that must not match
+//   lex     the result of lexing from a place with the terminals of a context: the tails that end inside a terminal,
+//           and for each terminal that ends inside tails the place after it
 //
-// A context is all that the lexer sees of the stacks, and there are fewer contexts than sets of tops; so this is kept,
-// and shared by all transitions of joint_tails.hpp that need it.
+// A context is all that the lexer sees of the stacks, and there are fewer contexts than sets of tops. So results are
+// cached by place and context, and all transitions of JointTails share them.
 #pragma once
 #include <map>
 #include <set>
@@ -23,28 +23,28 @@ namespace wfsa {
 class LexedTails {
   public:
     struct End {
-        int32_t term, rest;  // the place behind it
+        int32_t term, rest;  // `rest`: the place after it
     };
     struct Lexed {
-        int32_t weight = 0;      // the tails that are taken
-        int32_t lo = 0, hi = 0;  // into `ends`, by ascending terminal
+        int32_t weight = 0;  // the tails that are taken
+        int32_t lo = 0, hi = 0;  // range of `ends`, by ascending terminal
     };
     vector<End> ends;
 
     LexedTails(Lexer& lexer, Staying& staying, const StableVector<Universe>& universes, Interner& weights)
         : lexer_(lexer), tail_lexer_(lexer, staying), universes_(universes), weights_(weights) {}
 
-    // The universe, then a node and a watch set for each of its tails; ascending.
+    // The code is the universe, then a node and a watch set for each tail, ascending.
     int32_t place(List code) { return places_.intern(code); }
     List code(int32_t place) const { return places_[place]; }
 
-    // From here on `behind` may take so many steps.
+    // Limits the calls of `lex` until the next call of `begin` to `most` steps in total.
     void begin(int64_t most) { most_work_ = work_ + most; }
-    Lexed behind(int32_t place, int32_t context) {
+    Lexed lex(int32_t place, int32_t context) {
         step();
         if (const Lexed* known = known_.find(pair_key(place, context))) return *known;
         slots_.clear();
-        std::map<int32_t, Nodes> found;  // terminal -> what is left of the tails
+        std::map<int32_t, Nodes> rest_after;  // terminal -> remaining tails
         const List code = places_[place];
         universe_ = code[0];
         vector<Node> todo;
@@ -52,12 +52,12 @@ class LexedTails {
         Nodes seen(todo.begin(), todo.end());
         for (size_t i = 0; i < todo.size(); ++i)
             tail_lexer_.lex(universes_[universe_].tails(), todo[i].first, lexer_.root(context, todo[i].second), slots_, [&] { step(); }, [&](const Accept& a, int32_t node) {
-                if (!lexer_.terms[a.term].ignore) found[a.term].insert({node, a.watch});
+                if (!lexer_.terms[a.term].ignore) rest_after[a.term].insert({node, a.watch});
                 else if (seen.insert({node, a.watch}).second) todo.push_back({node, a.watch});
             });
         sort_unique(slots_);
         Lexed out{weights_.intern(slots_), int32_t(ends.size()), 0};
-        for (const auto& [term, rest] : found) ends.push_back({term, place_of(rest)});
+        for (const auto& [term, rest] : rest_after) ends.push_back({term, place_of(rest)});
         out.hi = int32_t(ends.size());
         return known_.insert(pair_key(place, context)).first = out;
     }
@@ -65,7 +65,7 @@ class LexedTails {
     template <class Self, class V> static void fields(Self& l, V& v) { v.made(l.places_, l.known_, l.ends); }
 
   private:
-    typedef std::pair<int32_t, int32_t> Node;  // of the tails, with a watch set
+    typedef std::pair<int32_t, int32_t> Node;  // node of the tails, watch set
     typedef std::set<Node> Nodes;
     Lexer& lexer_;
     TailLexer tail_lexer_;
@@ -74,7 +74,7 @@ class LexedTails {
     Interner places_;
     OpenTable<uint64_t, Lexed, PairHash> known_{2};  // (place, context)
     int64_t work_ = 0, most_work_ = 0;
-    int32_t universe_ = 0;  // while one place is lexed
+    int32_t universe_ = 0;  // the universe of the place that is being lexed
     vector<int32_t> slots_;
 
     int32_t place_of(const Nodes& nodes) {
@@ -89,34 +89,34 @@ class LexedTails {
     }
 };
 
-// Which tails of a finish are taken under "longest", where all stacks of a configuration lex together.
+// Decides which tails of a terminal end are taken under "longest", where all stacks of a configuration lex together.
 //
-// What a tail may begin with depends on the tops of all stacks after the finished terminal: on a set of LR states, and
-// not on how the stacks branch below.  So the machine reads sets of tops, and the stacks themselves are moved by the
-// same shifts and reductions that a commit uses (longest.hpp):
+// What a tail may begin with depends on the tops of all stacks after the finished terminal. This is a set of LR states,
+// and does not depend on how the stacks branch below. So the machine reads sets of tops, and the stacks themselves are
+// moved by the shifts and reductions that a commit uses (longest.hpp):
 //
-//   state       tails of one universe, each behind what whole terminals have consumed of it, with the longer candidates
-//               that may not match: a set of (tail node, watch set)
-//   transition  read the set of tops: the tails decided by it, and cuts, each a terminal that ends inside tails and the
-//               state that reads the tops after it
+//   state       a set of (tail node, watch set), as a place of LexedTails
+//   transition  reads a set of tops. It has the tails decided by that set, and cuts: each cut is a terminal that ends
+//               inside tails, and the state that reads the tops after it
 //
-// A cut needs no stack when the tops after it are known without: if every rule that a shift result completes leads to
-// one state whatever lies below (top_sets.hpp), or if what the shift results can take is all that can ever follow the
-// terminal and all tails turn out taken or dead.  Most tails end inside their first or second terminal, and are decided
-// by one set of tops; a row of sixty minus signs is as many cuts that come back to the stacks that they began on.
+// A cut needs no stack in two cases. In the first, the tops after it are known without the stack, because every rule
+// that a shift result completes leads to one state whatever is below (top_sets.hpp). In the second, the shift results
+// take every terminal that can ever follow, and every tail turns out taken or dead. Most tails end inside their first
+// or second terminal and are decided by one set of tops. A row of sixty minus signs is sixty cuts, each of which
+// returns to the stacks it began on.
 //
-// Terminals that lead to the same stacks are followed once, and so is what was decided without a cut: a tail of a
-// hundred blanks that two terminals take has 2^100 ways through them.
+// Terminals that lead to the same stacks are followed once, and so is what was decided without a cut. Otherwise a tail
+// of a hundred blanks that two terminals take would have 2^100 paths.
 //
-// There are few sets of tops (about as many as contexts), so nearly all transitions are known ahead of time; and fewer
-// contexts, so what is lexed behind a place (joint_tails.hpp) is mostly known for a new set of tops.
+// There are few sets of tops (about as many as contexts), so nearly all transitions are computed ahead of time. There
+// are even fewer contexts, so for a new set of tops the lexing of a place is mostly cached.
 
 class JointTails {
   public:
     struct Cut {
         int32_t term;
-        int32_t from;  // the stacks to shift on: those after an earlier cut of the list, or -1: those being read
-        int32_t next;  // machine state that reads the tops, or -1: known, the stacks are for later cuts
+        int32_t from;  // the stacks to shift on: those after an earlier cut of the list, or -1 for those being read
+        int32_t next;  // machine state that reads the tops; -1: the tops are known, and only later cuts need the stacks
         template <class Self, class V> static void fields(Self& c, V& v) {
             v.kept("term", c.term);
             v.kept("from", c.from);
@@ -124,11 +124,11 @@ class JointTails {
         }
     };
     struct Transition {
-        int32_t weight = 0;  // tails decided here: number in the weights of the parser DWA
-        int32_t cut_lo = 0, cut_hi = 0;  // into `cuts`
+        int32_t weight = 0;  // tails decided here, as a number in the weights of the parser DWA
+        int32_t cut_lo = 0, cut_hi = 0;  // range of `cuts`
     };
     vector<Cut> cuts;
-    Interner states;  // universe, then the node and watch set of each
+    Interner states;  // universe, then node and watch set of each tail
     Interner tops;    // ascending LR states
     vector<vector<int32_t>> follow;  // terminal -> terminals that can ever follow it
 
@@ -137,7 +137,7 @@ class JointTails {
         : sets_(lr, contexts), lexed_(lexer, staying, universes, weights), lexer_(lexer), universes_(universes),
           weights_(weights) {}
 
-    // Where reading begins: with the tops after the terminal that the universe follows, or with those before it.
+    // Returns the state where reading begins: before or after the terminal whose end the universe belongs to.
     int32_t start(int32_t universe, bool before) {
         return state(before ? vector<int32_t>{universe} : vector<int32_t>{universe, 0, 0});
     }
@@ -153,7 +153,7 @@ class JointTails {
     const Transition* find(int32_t d, int32_t t) const {
         return table_.find(pair_key(d, t));
     }
-    const Transition* step(int32_t d, int32_t t) {  // good until the next step
+    const Transition* step(int32_t d, int32_t t) {  // the pointer is valid until the next call
         if (const Transition* got = find(d, t)) return got;
         const List code = states[d];
         universe_ = code[0];
@@ -182,12 +182,14 @@ class JointTails {
         v.given("follow", j.follow, Within{0, n_terms}, size_t(j.lexer_.terms.longest ? n_terms : 0));
         v.rows("transitions", SavedTransition(), [&] { return j.saved_transitions(); },
                [&](const auto& row) { j.restore(row, n_terms); });
-        v.made(j.table_, j.cuts, j.starts_[0], j.starts_[1]);  // none is of expansion only: "longest" always stays open
+        // none is for expansion only: "longest" always remains open
+        v.made(j.table_, j.cuts, j.starts_[0], j.starts_[1]);
         v.table("sets", j.sets_);
         v.table("lexed", j.lexed_);
     }
     template <class Visit> void each_transition(const Visit& visit) const { table_.each(visit); }  // in no order
-    int64_t work() const { return lexed_.work(); }  // steps taken so far, a measure of time that does not vary
+    // steps taken so far: a measure of time that does not vary between runs
+    int64_t work() const { return lexed_.work(); }
     const Transition* add(int32_t d, int32_t t, int32_t weight, Span<Cut> more) {
         const int32_t lo = int32_t(cuts.size());
         cuts.insert(cuts.end(), more.begin(), more.end());
@@ -199,14 +201,15 @@ class JointTails {
     }
 
   private:
-    static constexpr int64_t kMostWork = 1 << 22;  // steps of one transition: some hundred milliseconds
-    static constexpr int32_t kMaxDepth = 256;  // terminals of a tail followed in one step; real tokens have a tenth of it
-    struct Asked {
+    static constexpr int64_t kMostWork = 1 << 22;  // steps per transition: some hundred milliseconds
+    // terminals of a tail followed in one step; real tokens have a tenth of it
+    static constexpr int32_t kMaxDepth = 256;
+    struct Query {
         int32_t place, tops, term;
-        bool operator==(const Asked& o) const { return place == o.place && tops == o.tops && term == o.term; }
+        bool operator==(const Query& o) const { return place == o.place && tops == o.tops && term == o.term; }
     };
-    struct HashAsked {
-        size_t operator()(const Asked& a) const noexcept {
+    struct HashQuery {
+        size_t operator()(const Query& a) const noexcept {
             return PairHash()(pair_key(a.place, a.tops) ^ uint64_t(uint32_t(a.term)) * 0xff51afd7ed558ccdull);
         }
     };
@@ -226,14 +229,15 @@ class JointTails {
     Lexer& lexer_;
     const StableVector<Universe>& universes_;
     Interner& weights_;
-    OpenTable<uint64_t, Transition, PairHash> table_{2};  // (machine state, number of the set of tops); masks ask it
+    // (machine state, number of the set of tops); masks look it up
+    OpenTable<uint64_t, Transition, PairHash> table_{2};
     vector<int32_t> starts_[2];  // by universe
-    int32_t universe_ = 0;  // while one step is computed
-    vector<int32_t> weights_of_;                           // what is decided, in sets
+    int32_t universe_ = 0;  // the universe of the step that is being computed
+    vector<int32_t> weights_of_;  // weights decided so far, of which the result is the union
     vector<int32_t> slots_;
     vector<Cut> cuts_;
-    OpenSet<Asked, HashAsked> seen_{2};            // what `certain` was asked since a cut
-    OpenSet<uint64_t, PairHash> decided_{2};       // (place, set of tops) that needed no cut
+    OpenSet<Query, HashQuery> queries_{2};  // arguments of `certain` since the last cut
+    OpenSet<uint64_t, PairHash> decided_{2};  // (place, set of tops) that needed no cut
 
     vector<SavedTransition> saved_transitions() const {
         vector<SavedTransition> out;
@@ -275,7 +279,7 @@ class JointTails {
         if (size_t(code[0]) >= known.size()) known.resize(code[0] + 1, -1);
         known[code[0]] = d;
     }
-    // All that was decided, as one set.
+    // Returns the union of the decided weights.
     int32_t weight() {
         sort_unique(weights_of_);
         if (weights_of_.empty()) return weights_.intern({});
@@ -285,18 +289,19 @@ class JointTails {
         sort_unique(slots_);
         return weights_.intern(slots_);
     }
-    // The tops of all stacks after cut `from` are known: lex, and go on behind every cut. `depth`: terminals so far;
-    // past kMaxDepth stacks are moved instead, so that no token is too long for the C stack.
+    // Lexes from the tops of all stacks after cut `from`, which are known, and continues after every cut. `depth` is
+    // the number of terminals so far. Beyond kMaxDepth the stacks are moved instead, so that a long token cannot
+    // overflow the C stack.
     void read(int32_t place, int32_t tops, int32_t from, int32_t depth) {
         if (decided_.find(pair_key(place, tops))) return;
         const size_t n = cuts_.size();
-        const LexedTails::Lexed at = lexed_.behind(place, sets_.context(tops));
+        const LexedTails::Lexed at = lexed_.lex(place, sets_.context(tops));
         if (at.weight > 0) weights_of_.push_back(at.weight);
         for (int32_t k = at.lo; k < at.hi; ++k)
             if (!is_alike(at.lo, k, tops)) cut(lexed_.ends[k].term, lexed_.ends[k].rest, tops, from, depth + 1);
         if (cuts_.size() == n) decided_.insert(pair_key(place, tops));
     }
-    // Does an earlier end leave the same tails, on the same stacks?
+    // Whether an earlier end leaves the same tails on the same stacks.
     bool is_alike(int32_t lo, int32_t k, int32_t tops) {
         const LexedTails::End end = lexed_.ends[k];
         for (; lo < k; ++lo) {
@@ -312,7 +317,7 @@ class JointTails {
         const size_t n = weights_of_.size(), at = cuts_.size();
         const bool known = to.tops != TopSets::kUnknown && depth < kMaxDepth;
         if (known && to.same) return read(rest, tops, from, depth);
-        seen_.clear();
+        queries_.clear();
         if (!known && certain(rest, to.shifted, term, depth)) return;
         if (!known) weights_of_.resize(n);
         cuts_.push_back({term, from, -1});
@@ -323,16 +328,17 @@ class JointTails {
         }
         cuts_[at].next = state(lexed_.code(rest).vector());
     }
-    // Some of the tops after `term` are known, and they take all that can follow it, so that more stacks change nothing
-    // for the lexer.  False: some tail depends on the others.  What was asked before, since a cut, is not asked again.
+    // Decides the tails after `term` from some of its tops, if these take all terminals that can follow it, so that
+    // further stacks change nothing for the lexer. Returns false if some tail depends on the other stacks. Repeated
+    // queries since a cut return at once.
     bool certain(int32_t place, int32_t tops, int32_t term, int32_t depth) {
         if (depth >= kMaxDepth) return false;
-        if (!seen_.insert({place, tops, term}).second) return true;
+        if (!queries_.insert({place, tops, term}).second) return true;
         const int32_t context = sets_.context(tops);
         const List takes = lexer_.contexts[context];
         const vector<int32_t>& all = follow[term];
         if (!std::includes(takes.begin(), takes.end(), all.begin(), all.end())) return false;
-        const LexedTails::Lexed at = lexed_.behind(place, context);
+        const LexedTails::Lexed at = lexed_.lex(place, context);
         if (at.weight > 0) weights_of_.push_back(at.weight);
         for (int32_t k = at.lo; k < at.hi; ++k) {
             const LexedTails::End end = lexed_.ends[k];

@@ -1,23 +1,24 @@
-// The parser DWA ("cfg"): reads a stack from the top down and says which tails of a finish it takes, without parsing.
+// The parser DWA ("cfg"): reads a stack from the top down and decides which tails of a terminal end it takes, without
+// parsing.
 //
-// A tail is what a token still spells after the terminal that it completed.  Whether a stack takes it depends on the
-// states near its top only.  The machine is deterministic, reads one LR state at a time and carries weights:
+// A tail is what remains of a token after the terminal that it completed. Whether a stack takes a tail depends only on
+// the states near its top. The machine is deterministic, reads one LR state at a time and carries weights:
 //
 //   start of a terminal  --q1-->  (tails decided by q1)  --q2-->  (tails decided by q2)  --> ...  until nothing is open
 //
-// Stack effects.  Shifting a terminal and applying every reduction is, in the polycyclic monoid over LR states, a sum
-// of "pop this word, push that one".  The effects of the terminals of a tail are concatenated symbolically: a pop
-// meets an earlier push and cancels, or goes below what has been read and stays open.  Every top lexes for itself and
-// every reduction can be followed for itself, so a machine state is a set of open places:
+// Stack effects: shifting a terminal and applying every reduction is, in the polycyclic monoid over LR states, a sum of
+// terms "pop this word, push that one". The effects of the terminals of a tail are concatenated symbolically. A pop
+// cancels against an earlier push; otherwise it reaches below what has been read and stays open. Every top lexes
+// independently and every reduction can be followed independently, so a machine state is a set of open places:
 //
-//   node            how much of the tail has been consumed by complete terminals
-//   symbol, depth   a reduction to this nonterminal; its base lies so many states further down
+//   node            how much of the tail whole terminals have consumed
+//   symbol, depth   a reduction to this nonterminal, whose base is `depth` states further down
 //
-// States are interned, so the machine is as large as what can be distinguished.  It reads a state or two a reduction;
-// a chain of reductions without end (right recursion through several nonterminals) makes it cyclic.  The composition
-// follows the construction of GLRMask's parser DWA and of the stack-effect view of LR parsing in the design; the
-// symbolic places and their interning are this project's. Under "longest" stacks do not lex for themselves:
-// joint_tails.hpp.
+// States are interned, so the machine is only as large as the number of distinguishable cases. It reads one or two
+// states per reduction. A chain of reductions without end (right recursion through several nonterminals) makes it
+// cyclic. The composition follows the construction of GLRMask's parser DWA and of the stack-effect view of LR parsing
+// in the design. The symbolic places and their interning are this project's. Under "longest" stacks do not lex
+// independently; see joint_tails.hpp.
 #pragma once
 
 #include "containers/growth_lock.hpp"
@@ -39,8 +40,8 @@ class ParserDwa {
 
   public:
     struct Transition {
-        int32_t weight = 0;  // tails decided here: number in `weights`
-        int32_t next = -1;   // machine state that reads the next stack state, or -1
+        int32_t weight = 0;  // tails decided here, as a number in `weights`
+        int32_t next = -1;  // machine state that reads the next stack state, or -1
     };
     Interner& weights;
 
@@ -54,7 +55,7 @@ class ParserDwa {
     }
     int32_t find_start(int32_t universe) const { return universe < int32_t(starts_.size()) ? starts_[universe] : -1; }
     const Transition* find(int32_t d, int32_t c) const { return transitions_.find(pair_key(d, c)); }
-    const Transition* step(int32_t d, int32_t c) {  // good until the next step
+    const Transition* step(int32_t d, int32_t c) {  // the pointer is valid until the next call
         if (const Transition* got = find(d, c)) return got;
         const State from = states_[d];
         universe_ = &universes_[from.universe];
@@ -84,7 +85,8 @@ class ParserDwa {
         return &kept;
     }
 
-    // Can c lie where machine state d reads next?  In an LR(0) stack every base has a goto for what is reduced to it.
+    // Whether c can be where machine state d reads next: in an LR(0) stack, every base has a goto for the symbol
+    // reduced to it.
     bool possible(int32_t d, int32_t c) const {
         const List p = places(d);
         for (size_t i = 0; i < p.size(); i += 3) if (p[i + 2] == 1 && lr_.go(c, p[i + 1]) == -1) return false;
@@ -92,9 +94,9 @@ class ParserDwa {
     }
     size_t n_states() const { return states_.size(); }
     size_t n_transitions() const { return transitions_.size(); }
-    // Node, symbol, depth of each; none if all that can be read is there.
+    // Returns node, symbol and depth of each place; empty if all that can be read is already expanded.
     List places(int32_t d) const { return d < codes_.size() ? codes_[d].from(1) : List(); }
-    // `complete`: is nothing left to be expanded?
+    // `complete`: the machine is fully expanded.
     template <class Self, class V>
     static void fields(Self& d, V& v, int64_t n_terms, int64_t n_symbols, int64_t n_lr_states, bool complete) {
         v.part("stack reading");
@@ -112,7 +114,7 @@ class ParserDwa {
         int32_t universe;
         bool is_start;
     };
-    LrTables& lr_;  // and what it grows by: contexts, lexer states
+    LrTables& lr_;  // also grows, with contexts and lexer states
     Contexts& contexts_;
     Lexer& lexer_;
     TailLexer tail_lexer_;
@@ -138,9 +140,9 @@ class ParserDwa {
         bool operator<(const SavedTransition& o) const { return std::tie(from, read) < std::tie(o.from, o.read); }
     };
     vector<State> states_;
-    Interner codes_;  // by state: its universe, and its places; a start has none
+    Interner codes_;  // by state: its universe and its places; a start state has no places
     vector<int32_t> starts_;
-    OpenTable<uint64_t, Transition, PairHash> transitions_;  // (machine state, LR state); masks ask it a lot
+    OpenTable<uint64_t, Transition, PairHash> transitions_;  // (machine state, LR state); masks look it up often
 
     vector<SavedState> saved_states() const {
         vector<SavedState> out;
@@ -191,15 +193,15 @@ class ParserDwa {
         return d;
     }
 
-    // While one step is computed. Chains of reductions go as deep as the stacks, and tails are as long as tokens: all
-    // of it is lists of work.
-    struct Stack { int32_t lo, size; };             // in stacks_
+    // Members used while one step is computed. Chains of reductions are as deep as the stacks, and tails are as long as
+    // tokens, so work lists replace recursion.
+    struct Stack { int32_t lo, size; };  // a range of stacks_
     struct Shifted { Stack stack; int32_t node; };  // a stack whose top has just been pushed, at a tail node
-    struct Seen { int32_t last = -1; };             // in closed_
-    struct Closed { Shifted at; int32_t before; };  // before: another one of the same hash
+    struct Seen { int32_t last = -1; };  // index into closed_
+    struct Closed { Shifted at; int32_t before; };  // `before`: previous entry with the same hash
     const Universe* universe_ = nullptr;
     vector<Place> open_;
-    vector<int32_t> stacks_;  // one behind the other
+    vector<int32_t> stacks_;  // the stacks, concatenated
     OpenTable<uint64_t, Seen, PairHash> seen_;  // hashes of stacks closed at a tail node
     vector<Closed> closed_;
     vector<int32_t> slots_, code_;
@@ -212,14 +214,14 @@ class ParserDwa {
     }
     List states_of(Stack s) const { return {stacks_.data() + s.lo, s.size}; }
     int32_t top_of(Stack s) const { return stacks_[s.lo + s.size - 1]; }
-    // To do: what a stack becomes when all above its first `size` states goes, and `top` comes.
+    // Appends a work item: the first `size` states of a stack, and `top` on them.
     void push(Stack from, int32_t size, int32_t top, int32_t node) {
         const auto lo = int32_t(stacks_.size());
         for (int32_t i = 0; i < size; ++i) stacks_.push_back(stacks_[from.lo + i]);
         stacks_.push_back(top);
         todo_.push_back({{lo, size + 1}, node});
     }
-    // ... with the goto from the last of these states.
+    // Like `push`, with the goto from the last of these states as the top.
     void go(Stack from, int32_t size, int32_t symbol, int32_t node) {
         const int32_t to = lr_.make_go(stacks_[from.lo + size - 1], symbol);
         if (to >= 0) push(from, size, to, node);
@@ -239,8 +241,8 @@ class ParserDwa {
         seen.last = int32_t(closed_.size()) - 1;
         return true;
     }
-    // What is to be done, and what follows from it: apply all reductions to each stack, lex from what can shift,
-    // leave open what needs more states.
+    // Processes all work items and what follows from them: applies all reductions to each stack, lexes from stacks that
+    // can shift, and leaves open what needs further states.
     void reduce_all() {
         closed_.clear();
         while (!todo_.empty()) {
@@ -256,7 +258,7 @@ class ParserDwa {
             if (lr_.shifts(top)) lex(at.stack, at.node);
         }
     }
-    // The tails behind a node, from the root of the stack's top.
+    // Lexes the tails below a node, from the lexer root of the stack's top.
     void lex(Stack stack, int32_t node) {
         const auto step = [&] { if (++n_entered_ % 64 == 0) GrowthLock::let_read(); };
         tail_lexer_.lex(universe_->tails(), node, lexer_.root(contexts_.make(top_of(stack)), 0), slots_, step,

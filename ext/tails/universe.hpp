@@ -1,9 +1,9 @@
-// Universes: the tails that are asked about together.
+// Universes: the tails that one machine decides together.
 //
-// The machines that say which tails a stack takes (parser_dwa.hpp, joint_tails.hpp) number tails by their place in
-// one trie. Ahead of time there is one universe a terminal, the union of the tails of all its ends; on demand each
-// end of a terminal brings its own, so that nothing waits for ends that may never be needed. For each end the slots
-// of its own tails in the universe are kept, to get back from tails to tokens.
+// The machines that decide which tails a stack takes (parser_dwa.hpp, joint_tails.hpp) number tails by their slot in
+// one trie. Ahead of time there is one universe per terminal, the union of the tails of all its ends. On demand each
+// end of a terminal brings its own universe, so that nothing waits for ends that may never be needed. Each end stores
+// the slots of its own tails in the universe, which lead from tails back to tokens.
 #pragma once
 #include "profiles/profile.hpp"
 #include "vocabulary/vocabulary.hpp"
@@ -13,25 +13,25 @@ namespace wfsa {
 struct Universe {
     int32_t term;
     std::shared_ptr<const SharedTails> shared;
-    const Trie& tails() const { return shared->all; }  // its slots are the weights' elements
-    template <class Self, class V> static void fields(Self&, V&) {}  // its tails are the vocabulary's
+    const Trie& tails() const { return shared->all; }  // its slots are the elements of weights
+    template <class Self, class V> static void fields(Self&, V&) {}  // its tails belong to the vocabulary
 };
 
-// Of a loaded table.
+// Checks a weight of a loaded table.
 inline void check_weight(List weight, const Universe& universe) {
     for (int32_t slot : weight) check(size_t(slot) < universe.tails().slot_word.size(), "a weight is out of range");
 }
 
-// Lexes tails from a place on: those that end inside terminals, and where terminals may end within others.
+// Lexes tails from a node: finds those that end inside a terminal, and the nodes where terminals may end within others.
 class TailLexer {
   public:
     TailLexer(Lexer& lexer, Staying& staying) : lexer_(lexer), staying_(staying) {}
 
-    // Behind a node, from lexer state y.  Slots of tails that are taken are appended; cut(accept, node) where a terminal may
-    // end; step() at every byte.
+    // Lexes the tails below a node, from lexer state y. Appends the slots of tails that are taken. Calls cut(accept,
+    // node) where a terminal may end, and step() at every byte.
     template <class Step, class Cut>
     void lex(const Trie& tails, int32_t node, int32_t y, vector<int32_t>& slots, const Step& step, const Cut& cut) {
-        levels_.clear();  // as deep as a token is long
+        levels_.clear();  // as deep as the longest token
         enter(tails[node], y, 0);
         while (!levels_.empty()) {
             Level& level = levels_.back();
@@ -57,7 +57,8 @@ class TailLexer {
     template <class Self, class V> static void fields(Self& l, V& v) { v.expansion(l.levels_); }
 
   private:
-    struct Level { int32_t child, end, y, count; };  // children of a tail node still to be entered from lexer state y
+    // children of a tail node that are still to be entered from lexer state y
+    struct Level { int32_t child, end, y, count; };
     Lexer& lexer_;
     Staying& staying_;
     vector<Level> levels_;
@@ -68,7 +69,7 @@ class TailLexer {
     }
 };
 
-// Give some ends of one terminal a universe.
+// Gives the given ends of one terminal a common universe.
 inline void add_universe(StableVector<Universe>& universes, Profiler& profiler, const Terminals& terms,
                          const vector<int32_t>& ends) {
     vector<const Tails*> parts;
@@ -83,9 +84,9 @@ inline void add_universe(StableVector<Universe>& universes, Profiler& profiler, 
     universes.push_back({term, united});
 }
 
-// From tails back to tokens: which tokens leave a tail when they end a terminal.
+// Lead from tails back to tokens: the tokens that leave a tail when they end a terminal.
 
-// The tokens of a slot of the tails of a terminal's end; `count`: units of the terminal before the token.
+// Adds the tokens of a slot of a terminal end's tails. `count`: units of the terminal before the token.
 inline void add_leaving_tokens(const Slots& tails, int32_t slot, int32_t term, const Terminals& terms, int32_t count, MaskWriter out) {
     for (int32_t k = tails.slot_indptr[slot]; k < tails.slot_indptr[slot + 1]; ++k) {
         const int32_t units = tails.slot_counts.empty() ? 0 : tails.slot_counts[k];
@@ -93,7 +94,7 @@ inline void add_leaving_tokens(const Slots& tails, int32_t slot, int32_t term, c
     }
 }
 
-// ... of a tail, by its slot in the universe.
+// Adds the tokens of a tail, given by its slot in the universe.
 inline void add_tail(const TerminalEnd& end, int32_t tail, const Terminals& terms, int32_t count, MaskWriter out) {
     const int32_t x = end.places->given[tail];
     if (x >= 0) out.set(x);

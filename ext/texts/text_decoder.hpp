@@ -1,4 +1,4 @@
-// One sequence over a closed set of texts: a place, and the places before each commit.
+// The decoder of one sequence over a closed set of texts: a place, and the places before each commit.
 #pragma once
 #include "containers/kept.hpp"
 #include "runtime/decoder.hpp"
@@ -24,7 +24,7 @@ class TextDecoder final : public Decoder {
         if (n == 0) return true;
         place_ = past_[past_.size() - size_t(n)];
         past_.resize(past_.size() - size_t(n));
-        ended_ = false;  // the end was the last commit
+        ended_ = false;  // the end of the text can only be the last commit
         return true;
     }
     int64_t n_commits() const override { return int64_t(past_.size()); }
@@ -51,10 +51,10 @@ class TextDecoder final : public Decoder {
     }
     std::string next_bytes() const override {
         if (ended_) return std::string();
-        const vector<uint8_t> found = table_->next_bytes(place_);
-        return std::string(found.begin(), found.end());
+        const vector<uint8_t> bytes = table_->next_bytes(place_);
+        return std::string(bytes.begin(), bytes.end());
     }
-    vector<int32_t> expected() const override {  // 0 while a text can go on, 1 (the end) where one is complete
+    vector<int32_t> expected() const override {  // 0 if a text can continue, 1 (the end) if one is complete
         vector<int32_t> out;
         if (!ended_ && !table_->next_bytes(place_).empty()) out.push_back(0);
         if (accepting()) out.push_back(1);
@@ -73,7 +73,7 @@ class TextDecoder final : public Decoder {
             if (table_->tokens().least(place_) == TextTokens::kNever || counts()->most() < TextTokens::kNever)
                 return Way::kSure;
             return has_end() ? Way::kNarrow : Way::kNone;
-        } catch (const Unsupported&) {  // what texts need is not known
+        } catch (const Unsupported&) {  // the number of tokens to the end is unknown
             return Way::kSure;
         }
     }
@@ -96,9 +96,9 @@ class TextDecoder final : public Decoder {
     }
     void put_mask(uint32_t* out, int64_t n_words) const override { table_->mask(ended_ ? Place{} : place_, out, n_words); }
     void put_mask_within(uint32_t* out, int64_t n_words, int64_t most) const override {
-        const std::shared_ptr<const TextTokens> known = counts();
+        const std::shared_ptr<const TextTokens> tokens = counts();
         std::memset(out, 0, size_t(n_words) * 4);
-        known->mask(place_, most - has_end_token(), out);
+        tokens->mask(place_, most - has_end_token(), out);
         if (accepting()) for (const int32_t id : table_->vocab->eos) set_bit(out, id);
     }
     bool is_complete() const override { return true; }
@@ -112,8 +112,8 @@ class TextDecoder final : public Decoder {
     Place place_;
     bool ended_ = false;
     vector<Place> past_;
-    std::shared_ptr<const ReducedVocabulary> reduced_;  // where some tokens are never text
-    Guarded<std::shared_ptr<const TextTokens>> counts_;  // without those tokens; the table keeps few of them
+    std::shared_ptr<const ReducedVocabulary> reduced_;  // set if some tokens are never text
+    Guarded<std::shared_ptr<const TextTokens>> counts_;  // counts without those tokens; the table caches only a few
 };
 
 }  // namespace wfsa

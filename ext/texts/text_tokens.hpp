@@ -1,12 +1,13 @@
-// How many tokens each text of a closed set still needs, from each of its bytes on: exact.
+// The exact number of tokens that each text of a closed set still needs, from each of its bytes on.
 //
 //   left[offset[i] + d]   the fewest tokens that spell text(i)[d:], by dynamic programming from its last byte back
-//   least(place)          of the texts that begin with what is written; the place's own kNever: the vocabulary spells none
+//   least(place)          the least number over the texts that begin with what is written; kNever: the vocabulary
+//                         spells none of them
 //
-// Where all texts together need no more than is left, which is the usual case, a mask is the plain one: `most`.
-// Else each token counts by the texts behind it; at hubs those numbers are kept beside the tokens.
+// If all texts together need no more than the budget, which is the usual case, a mask is the plain one (`most`).
+// Otherwise each token counts by the texts after it; for hubs these numbers are stored next to the tokens.
 //
-// Cost: two bytes a byte of text, and for each a walk down the vocabulary's trie; made when a budget is first asked for.
+// Cost: two bytes per byte of text, and for each a walk down the vocabulary's trie. Computed for the first budget.
 #pragma once
 #include "errors.hpp"
 #include "texts/texts.hpp"
@@ -32,7 +33,7 @@ class TextTokens {
         }
         of_hubs_ = std::move(of_hubs);
     }
-    // Of all texts, from any byte on.
+    // Returns the largest number over all texts, from any byte on.
     uint16_t most() const { return most_; }
     uint16_t least(const Place& p) const {
         if (const int64_t hub = of_hubs_.empty() ? -1 : table_.find_hub(p); hub >= 0) return of_hubs_[hub];
@@ -43,7 +44,7 @@ class TextTokens {
         }
         return best;
     }
-    // Of the text tokens of the place, those after which no more than `most` are needed, into `out`.
+    // Writes the text tokens of the place after which no more than `most` tokens are needed to `out`.
     void mask(const Place& p, int64_t most, uint32_t* out) const {
         most = std::min<int64_t>(most, kNever - 1);
         const auto set = [&](int32_t token) { set_bit(out, token); };
@@ -59,7 +60,7 @@ class TextTokens {
     const TextTable& table_;
     const VocabularyTrie& trie_;
     vector<uint16_t> left_;
-    vector<uint16_t> of_hubs_, of_tokens_;  // beside the table's hubs and hub_tokens
+    vector<uint16_t> of_hubs_, of_tokens_;  // parallel to the table's hubs and hub_tokens
     uint16_t most_ = 0;
 
     uint16_t find(int64_t i, int64_t d) const {
@@ -77,7 +78,7 @@ inline const TextTokens& TextTable::tokens() const {
     return tokens_.get([&] { return std::make_unique<const TextTokens>(*this, vocab->trie); });
 }
 inline std::shared_ptr<const TextTokens> TextTable::tokens(const std::shared_ptr<const ReducedVocabulary>& reduced) const {
-    if (!reduced) return {std::shared_ptr<void>(), &tokens()};  // the table's own
+    if (!reduced) return {std::shared_ptr<void>(), &tokens()};  // owned by the table
     return reduced_.get(reduced, [&] { return std::make_shared<const TextTokens>(*this, reduced->trie()); });
 }
 

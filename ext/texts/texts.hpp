@@ -4,18 +4,18 @@
 //   place    [lo, hi) and depth d: the texts that begin with the d bytes written so far are lo .. hi - 1
 //
 // **Mask.** The tokens allowed at a place are the vocabulary trie's words that are prefixes of some text(i)[d:]. Trie
-// and texts are both sorted, so one walk over both finds them: at a trie node with the texts lo .. hi, cut the
-// interval by the byte at its depth (galloping to each run's end) and go down where the trie has that byte. Once one
-// string is left the walk follows its bytes. Cost: the trie nodes that are met, times the search for a run's end.
+// and texts are both sorted, so one walk over both finds them. At a trie node with the texts lo .. hi, the walk cuts
+// the interval by the byte at its depth (galloping to each run's end), and descends where the trie has that byte. When
+// only one text is left, the walk follows its bytes. Cost: the visited trie nodes, times the search for a run's end.
 //
-// **Hubs.** Places with at least `hub` texts are few (each byte of text has at most n / hub of them) and the only
-// slow ones: their tokens are kept as lists, made when the table is built, in the order of a walk over all places.
+// **Hubs.** Places with at least `hub` texts are few (each byte of text has at most n / hub of them) and the only slow
+// ones. Their tokens are stored as lists, made when the table is built, in the order of a walk over all places.
 //
-// **Loaded.** A saved table is the texts and `order`; load_texts checks that they are sorted and distinct, which is all
-// that the walks rely on, and the hubs' lists are made again: a fortieth of the time that sorting takes, and lists out of
-// a file could not be believed.
+// **Loading.** A saved table has the texts and `order`. load_texts checks that the texts are sorted and distinct, on
+// which the walks rely. The hubs' lists are recomputed, which takes a fortieth of the time of sorting, because lists
+// from a file could not be trusted.
 //
-// No tokenisation is preferred: every sequence of tokens whose bytes spell a string is taken.
+// No tokenisation is preferred: every sequence of tokens whose bytes spell a text is accepted.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -45,9 +45,9 @@ class TextTable {
     explicit TextTable(std::shared_ptr<Vocabulary> v) : vocab(std::move(v)) {}
     vector<uint8_t> blob;
     vector<int64_t> offset;  // n + 1
-    vector<int64_t> order;   // of each string the first input position that has it
-    int64_t n_given = 0;     // input positions
-    std::shared_ptr<Vocabulary> vocab;  // its trie is walked beside the texts
+    vector<int64_t> order;  // of each text, the first input position that has it
+    int64_t n_given = 0;  // number of input positions
+    std::shared_ptr<Vocabulary> vocab;  // its trie is walked together with the texts
     int64_t hub = 1024;
     vector<std::pair<int64_t, int64_t>> hub_at;  // hub places: first text, depth
     vector<int64_t> hub_indptr{0};   // into hub_tokens
@@ -58,7 +58,7 @@ class TextTable {
     const uint8_t* text(int64_t i) const { return blob.data() + offset[i]; }
     uint8_t at(int64_t i, int64_t d) const { return blob[offset[i] + d]; }
 
-    // Sort and keep each string once. `in` has n_in + 1 offsets into `bytes`.
+    // Sorts the texts and removes duplicates. `in` has n_in + 1 offsets into `bytes`.
     void set_texts(const uint8_t* bytes, const int64_t* in, int64_t n_in) {
         vector<std::pair<uint64_t, int64_t>> keyed;
         const auto text = [&](int64_t i) { return bytes + in[i]; };
@@ -79,12 +79,12 @@ class TextTable {
         blob.shrink_to_fit();
     }
 
-    // What set_texts has made, from a file: n texts of `bytes`, and for each its position among `given`.
-    // std::invalid_argument where the texts are not sorted and distinct, or two have one position.
+    // Loads what set_texts has made from a file: n texts of `bytes`, and for each its position among `given`. Throws
+    // std::invalid_argument if the texts are not sorted and distinct, or if two have the same position.
     void load_texts(const uint8_t* bytes, int64_t n_bytes, const int64_t* ends, const int64_t* positions, int64_t n_in,
                       int64_t given) {
         auto wrong = [](const char* what, int64_t i) { throw std::invalid_argument(what + std::to_string(i)); };
-        if (n_in < 1 || given < n_in) wrong("fewer texts were given than there are: ", given);
+        if (n_in < 1 || given < n_in) wrong("the number of input positions is smaller than that of texts: ", given);
         if (ends[0] != 0 || ends[n_in] != n_bytes) wrong("the texts' lengths do not add up to their bytes: ", ends[n_in]);
         for (int64_t i = 0; i < n_in; ++i)
             if (ends[i] >= ends[i + 1]) wrong("an empty text, or a negative length: text ", i);
@@ -100,7 +100,7 @@ class TextTable {
         order.assign(positions, positions + n_in);
     }
 
-    // Make the lists of all hub places. `stop` bounds their tokens; what is left is walked when it is asked for.
+    // Makes the lists of all hub places, up to about `limit_tokens` tokens in total; other hubs are walked on demand.
     void build_hubs(int64_t limit_tokens) {
         hub_at.clear();
         hub_indptr.assign(1, 0);
@@ -111,14 +111,14 @@ class TextTable {
     }
     int64_t n_hubs() const { return int64_t(hub_index.size()); }
 
-    // For budgets of tokens (text_tokens.hpp); made when the first one is asked for.
+    // Returns the counts for budgets of tokens (text_tokens.hpp), made on first use.
     const TextTokens& tokens() const;
-    // The same where some tokens are never text; the last few are kept.
+    // Returns the counts if some tokens are never text. The last few results are cached.
     std::shared_ptr<const TextTokens> tokens(const std::shared_ptr<const ReducedVocabulary>& reduced) const;
 
     bool accepting(const Place& p) const { return p.lo < p.hi && length(p.lo) == p.depth; }
 
-    // The place after a byte; false, and p as it was, where no string goes on so.
+    // Moves the place by one byte. Returns false, and leaves p unchanged, if no text continues with it.
     bool step(Place& p, uint8_t byte) const {
         int64_t lo = p.lo + accepting(p), hi = p.hi;
         if (lo >= hi) return false;
@@ -154,7 +154,8 @@ class TextTable {
             for (int64_t i = hub_indptr[k]; i < hub_indptr[k + 1]; ++i) set(hub_tokens[i]);
         else each_token(p, [&](int32_t t, const Place&) { set(t); });
     }
-    // -1: none.  An interval may stand at several depths, when all its texts share bytes: the depth is in the key, too.
+    // Returns the hub of a place, or -1. If all its texts share bytes, an interval occurs at several depths, so the
+    // depth is part of the key.
     int64_t find_hub(const Place& p) const {
         if (p.hi - p.lo < hub) return -1;
         const auto found = hub_index.find({p.lo, p.depth});
@@ -165,10 +166,11 @@ class TextTable {
         step_bytes(p, text(hub_at[k].first), hub_at[k].second);
         return p;
     }
-    // The text tokens that are allowed at a place, and the places after them, by a walk; at a hub as its list has them.
+    // Visits the text tokens that are allowed at a place, and the places after them, by a walk; at a hub in the order
+    // of its list.
     template <class Visit> void each_token(const Place& p, const Visit& visit) const { walk(0, p.lo, p.hi, p.depth, visit); }
 
-    // All bytes that can come next.
+    // Returns all bytes that can come next.
     vector<uint8_t> next_bytes(const Place& p) const {
         vector<uint8_t> out;
         int64_t lo = p.lo + accepting(p);
@@ -179,7 +181,7 @@ class TextTable {
         return out;
     }
 
-    // How many bytes all texts of a place share from its depth on.
+    // Returns the number of bytes that all texts of a place share from its depth on, at most `limit`.
     int64_t shared(const Place& p, int64_t limit) const {
         if (p.lo >= p.hi) return 0;
         const int64_t most = std::min({limit, length(p.lo) - p.depth, length(p.hi - 1) - p.depth});
@@ -189,7 +191,8 @@ class TextTable {
     }
 
   private:
-    // In range and different: by a bit a position, or by sorting them where there are many more positions than texts.
+    // Checks that positions are in range and distinct: with a bit per position, or by sorting if there are many more
+    // positions than texts.
     static void check_positions(const int64_t* positions, int64_t n, int64_t given) {
         auto wrong = [](const char* what, int64_t i) { throw std::invalid_argument(what + std::to_string(i)); };
         for (int64_t i = 0; i < n; ++i)
@@ -220,7 +223,7 @@ class TextTable {
     };
     std::unordered_map<std::pair<int64_t, int64_t>, int64_t, KeyHash> hub_index;
 
-    // The first string of lo .. hi whose byte at d is at least b.
+    // Returns the first text of lo .. hi whose byte at d is at least b.
     int64_t bound(int64_t lo, int64_t hi, int64_t d, int b) const {
         while (lo < hi) {
             const int64_t middle = lo + (hi - lo) / 2;
@@ -230,7 +233,7 @@ class TextTable {
         return lo;
     }
 
-    // The end of the run of texts that have text(lo)'s byte at d: doubling steps, then a binary search.
+    // Returns the end of the run of texts that have text(lo)'s byte at d, by doubling steps and a binary search.
     int64_t run_end(int64_t lo, int64_t hi, int64_t d) const {
         const uint8_t b = at(lo, d);
         int64_t step = 1, good = lo;
@@ -250,7 +253,7 @@ class TextTable {
     template <class Visit>
     void walk(int32_t node, int64_t lo, int64_t hi, int64_t d, const Visit& visit) const {
         if (lo < hi && length(lo) == d) ++lo;
-        while (hi - lo == 1) {  // one string: follow it
+        while (hi - lo == 1) {  // one text: follow it
             if (length(lo) == d) return;
             node = vocab->trie.child(node, at(lo, d));
             if (node < 0) return;
@@ -262,7 +265,7 @@ class TextTable {
             const uint8_t b = at(lo, d);
             child = vocab->trie.child_from(child, end, b);
             if (child == end) return;
-            if (vocab->trie.byte[child] != b) {  // the texts are behind: to the trie's next byte
+            if (vocab->trie.byte[child] != b) {  // skip the texts before the trie's next byte
                 lo = bound(lo + 1, hi, d, vocab->trie.byte[child]);
                 continue;
             }

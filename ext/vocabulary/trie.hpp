@@ -1,4 +1,4 @@
-// The vocabulary trie: all ordinary tokens' byte strings, sorted once, cut into nodes numbered breadth first.
+// The vocabulary trie: the byte strings of all ordinary tokens, sorted once, as nodes numbered breadth first.
 //
 //   node i      byte[i]                              the byte on the edge into i
 //               first_child .. end_child             its children, contiguous, by ascending byte
@@ -6,9 +6,9 @@
 //               own                                  1 if the string that ends at i is a token; its slot is slot_lo
 //               below                                the set of bytes on edges below i: if a lexer state loops on all
 //                                                    of them, the whole subtree is decided in one step
-//               height                               bytes of the longest way down
-//               (an empty word sits at node 0)
-//   slot s      slot_indptr[s] .. slot_indptr[s+1]   into slot_tokens: the ids with exactly these bytes
+//               height                               bytes of the longest path down
+//               (an empty word is at node 0)
+//   slot s      slot_indptr[s] .. slot_indptr[s+1]   range of slot_tokens: the ids with exactly these bytes
 //                                                    (slot_counts: their words' counts, if any word has one)
 //
 // Cost: one sort of the vocabulary and one pass; 274,521 nodes for Llama 3.
@@ -55,18 +55,18 @@ struct ByteBits {
     template <class Self, class V> static void fields(Self& b, V& v) { v.kept("words", b.w); }
 };
 
-struct Word {  // a token's bytes, or the rest of them after a split; `text` must outlive the trie
+struct Word {  // a token's bytes, or the rest of them after a cut; `text` must outlive the trie
     const uint8_t* text;
     int32_t length, token;
-    int32_t count = 0;  // tails: units counted before them
+    int32_t count = 0;  // for tails: units before them
 };
 
 inline bool same_text(const Word& a, const Word& b) {
     return a.length == b.length && !std::memcmp(a.text, b.text, a.length);
 }
 
-// The numbers 0 .. n - 1 in the order of their strings: by the first eight bytes as one big-endian integer, then by the rest,
-// then as `before` says of equal ones.  Each with that integer.
+// Sorts the numbers 0 .. n - 1 by their strings: by the first eight bytes as one big-endian integer, then by the rest,
+// and equal strings by `before`. `out` has each number with its integer.
 template <class Number, class Text, class Length, class Before>
 void sort_strings(size_t n, const Text& text, const Length& length, const Before& before, vector<std::pair<uint64_t, Number>>& out) {
     out.resize(n);
@@ -84,7 +84,7 @@ void sort_strings(size_t n, const Text& text, const Length& length, const Before
     });
 }
 
-// Distinct strings in order, each with the tokens that have it.
+// Distinct strings in order, each with its tokens.
 class Slots {
   public:
     vector<int32_t> slot_indptr, slot_tokens, slot_counts;
@@ -101,11 +101,11 @@ class Slots {
         const size_t numbers = slot_indptr.capacity() + slot_tokens.capacity() + slot_counts.capacity();
         return 4 * numbers + sizeof(Word) * slot_word.capacity();
     }
-    Span<int32_t> tokens(int32_t lo, int32_t hi) const {  // of the slots lo .. hi
+    Span<int32_t> tokens(int32_t lo, int32_t hi) const {  // of slots lo .. hi - 1
         return {slot_tokens.data() + slot_indptr[lo], slot_indptr[hi] - slot_indptr[lo]};
     }
     Span<int32_t> tokens(int32_t slot) const { return tokens(slot, slot + 1); }
-    // The words, one for every token of every slot.
+    // Returns the words, one for every token of every slot.
     vector<Word> words() const {
         vector<Word> out;
         for (size_t s = 0; s < slot_word.size(); ++s)
@@ -116,11 +116,11 @@ class Slots {
     }
 
   protected:
-    static constexpr size_t kLarge = 1 << 13;  // words; what they take is not kept
+    static constexpr size_t kLarge = 1 << 13;  // words; buffers for more are freed
 
   private:
     void fill(const vector<Word>& words) {
-        // Of one thread, because most lists are short and filling them is mostly allocation.
+        // Thread-local, because most lists are short and filling them is mostly allocation.
         static thread_local vector<std::pair<uint64_t, int32_t>> keyed;
         sort_strings(words.size(), [&](int32_t i) { return words[i].text; }, [&](int32_t i) { return words[i].length; },
                      [&](int32_t a, int32_t b) { return words[a].token < words[b].token; }, keyed);
@@ -145,10 +145,10 @@ class Slots {
     }
 };
 
-struct TrieNode {  // no more than a line of the processor's cache: walks read nodes here and there
+struct TrieNode {  // at most a cache line, because walks access nodes in no order
     int32_t first_child = 0, end_child = 0, slot_lo, slot_hi, height = 0;
     uint8_t own;
-    bool whole = false;  // trie.hpp
+    bool whole = false;  // see VocabularyTrie
     ByteBits below;
 };
 static_assert(sizeof(TrieNode) <= 64, "a cache line");
@@ -164,16 +164,16 @@ class Trie : public Slots {
     Trie() = default;
     explicit Trie(const vector<Word>& words) : Slots(words) { grow(); }
 
-    // The first of the children `child` .. `end` whose byte is at least b; `end`: none.
+    // Returns the first of the children `child` .. `end` whose byte is at least b; `end` if there is none.
     int32_t child_from(int32_t child, int32_t end, uint8_t b) const {
         return int32_t(std::lower_bound(byte.data() + child, byte.data() + end, b) - byte.data());
     }
-    int32_t child(int32_t node, uint8_t b) const {  // -1: none
-        const int32_t first = nodes_[node].first_child;  // one instruction looks at as many bytes as most nodes have
+    int32_t child(int32_t node, uint8_t b) const {  // -1: no such child
+        const int32_t first = nodes_[node].first_child;  // one instruction compares as many bytes as most nodes have
         const void* const found = std::memchr(byte.data() + first, b, size_t(nodes_[node].end_child - first));
         return found ? int32_t(static_cast<const uint8_t*>(found) - byte.data()) : -1;
     }
-    // The children of a node on whose bytes ascending edges lie: visit(child, edge).
+    // Calls visit(child, edge) for the children of a node whose bytes have an edge; the edges ascend.
     template <class Edges, class Visit> void each_child(int32_t node, const Edges& edges, const Visit& visit) const {
         int32_t child = nodes_[node].first_child;
         const int32_t end = nodes_[node].end_child;
@@ -184,7 +184,7 @@ class Trie : public Slots {
             if (child >= end) return;
         }
     }
-    // The lengths of the words that `text` begins with, ascending.
+    // Calls visit(length) for the words that are prefixes of `text`, by ascending length.
     template <class Visit> void each_prefix(const uint8_t* text, int64_t n, const Visit& visit) const {
         int32_t node = 0;
         for (int64_t d = 0; d < n && (node = child(node, text[d])) >= 0; ++d)
@@ -196,7 +196,7 @@ class Trie : public Slots {
 
   private:
     struct Range { int32_t lo, hi, depth, parent; };
-    struct Scratch {  // of one thread, like that of the slots
+    struct Scratch {  // of one thread, like the buffer of the slots
         vector<Range> level;  // nodes, breadth first
         vector<uint8_t> byte;
     };
@@ -245,15 +245,15 @@ class Trie : public Slots {
     }
 };
 
-// The trie of a whole vocabulary, and what walks of it need beside: which subtrees spell whole characters.
+// The trie of a whole vocabulary, with data about characters: which subtrees spell whole characters.
 //
-//   whole           of a node: is every way down from it well-formed UTF-8, its last character cut short perhaps? Then a
-//                   lexer state that all characters lead back to takes the whole subtree in one step
-//   characters[s]   how many characters begin in the string of slot s
+//   whole           of a node: every path down from it is well-formed UTF-8, with a last character that may be cut
+//                   short. A lexer state that all characters lead back to then takes the whole subtree in one step
+//   characters[s]   the number of characters that begin in the string of slot s
 //   all             the tokens of all slots, as a bitmap
 //
 // Cost: one pass over the nodes from the leaves up, with the eight states of a decoder in one byte: some milliseconds
-// for Llama 3.  Well-formed: Table 3-7 of the Unicode Standard.
+// for Llama 3. Well-formed: Table 3-7 of the Unicode Standard.
 
 inline bool begins_character(uint8_t byte) { return (byte & 0xC0) != 0x80; }
 
@@ -263,14 +263,14 @@ inline int32_t characters_in(const uint8_t* text, int32_t n) {
     return out;
 }
 
-// The characters of several bytes: with this lead, so many bytes are left, the first of them in a range.
+// The characters of several bytes: after a lead byte in lo .. hi, n_left bytes follow, the first of them in a range.
 struct LeadBytes { uint8_t lo, hi, n_left, first_lo, first_hi; };
 inline constexpr LeadBytes kLeadBytes[] = {
     {0xC2, 0xDF, 1, 0x80, 0xBF}, {0xE0, 0xE0, 2, 0xA0, 0xBF}, {0xE1, 0xEC, 2, 0x80, 0xBF}, {0xED, 0xED, 2, 0x80, 0x9F},
     {0xEE, 0xEF, 2, 0x80, 0xBF}, {0xF0, 0xF0, 3, 0x90, 0xBF}, {0xF1, 0xF3, 3, 0x80, 0xBF}, {0xF4, 0xF4, 3, 0x80, 0x8F},
 };
 
-inline const LeadBytes* lead_of(uint8_t byte) {  // nullptr: not one of these
+inline const LeadBytes* lead_of(uint8_t byte) {  // nullptr: not the lead byte of such a character
     for (const LeadBytes& lead : kLeadBytes) if (lead.lo <= byte && byte <= lead.hi) return &lead;
     return nullptr;
 }
@@ -290,8 +290,9 @@ class VocabularyTrie : public Trie {
     size_t bytes() const { return Trie::bytes() + 4 * (characters.capacity() + all.capacity()); }
 
   private:
-    // States of a decoder: 0 between characters, n with n bytes left (1 to 3), and behind E0, ED, F0, F4 with the next
-    // byte in a narrower range. `after`: the states in which a subtree is well-formed.  Those before `byte` in which it is.
+    // States of a decoder: 0 between characters, n with n bytes left (1 to 3), and after E0, ED, F0, F4 with the next
+    // byte in a narrower range. `after` is the set of states in which a subtree is well-formed. Returns the set of
+    // states before `byte` from which `byte` leads into `after`.
     enum : uint8_t { kBetween, kOne, kTwo, kThree, kE0, kED, kF0, kF4 };
     static uint8_t before(uint8_t byte, uint8_t after) {
         const auto in = [&](uint8_t state, uint8_t next) { return uint8_t(uint8_t(after >> next & 1) << state); };
@@ -306,7 +307,7 @@ class VocabularyTrie : public Trie {
                        (byte >= 0x90 ? in(kF0, kTwo) : in(kF4, kTwo)));
     }
     void find_whole() {
-        vector<uint8_t> good(n_nodes(), 0xFF);  // in which states the subtree is well-formed
+        vector<uint8_t> good(n_nodes(), 0xFF);  // states in which the subtree is well-formed
         for (int32_t n = n_nodes(); n-- > 0;)
             for (int32_t c = nodes_[n].first_child; c < nodes_[n].end_child; ++c)
                 good[n] &= before(byte[c], good[c]);

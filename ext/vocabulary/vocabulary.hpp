@@ -1,4 +1,4 @@
-// What all constraints over one vocabulary share: its tokens, their trie, and what others keep with it.
+// The data that all constraints over one vocabulary share: its tokens, their trie, and objects attached to it.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -19,11 +19,11 @@ namespace wfsa {
 struct Vocabulary {
     vector<uint8_t> blob;
     vector<int64_t> offsets;
-    vector<uint8_t> special;   // per token: no text
+    vector<uint8_t> special;  // by token: it is not text
     vector<int32_t> eos;
     int64_t size = 0;          // width of a mask in tokens
     VocabularyTrie trie;
-    const std::shared_ptr<CacheBudget> budget;  // for what is kept for the next constraint, of this or another one
+    const std::shared_ptr<CacheBudget> budget;  // limit for the caches of all vocabularies
 
     explicit Vocabulary(std::shared_ptr<CacheBudget> b) : budget(std::move(b)) {}
 
@@ -37,7 +37,7 @@ struct Vocabulary {
         trie = VocabularyTrie(words, n_words());
     }
 
-    // What others keep with a vocabulary, one T each, made of it on first use.
+    // Returns the object of type T attached to the vocabulary, made from it on first use.
     template <class T> T& kept() {
         const ForkGate::Change change;
         std::lock_guard<std::mutex> lock(kept_mutex_);
@@ -51,18 +51,19 @@ struct Vocabulary {
     std::map<std::type_index, std::shared_ptr<void>> kept_;
 };
 
-// A vocabulary without some of its text tokens: those that end one sequence, and so are never text there.
+// A vocabulary without some of its text tokens: tokens that end a sequence, and so are never text in it.
 //
-//   unspelled   the tokens among them whose bytes no other tokens spell, one after another
+//   unspelled   those of the tokens whose bytes no sequence of other tokens spells
 //
-// Where there are none, whatever the vocabulary spells is spelled without them, too, only by more tokens.  Else there may
-// be texts that cannot be written any more, and beginnings of texts that cannot be completed.
+// If there are none, everything that the vocabulary spells is spelled without these tokens too, only with more tokens.
+// Otherwise some texts may be impossible to write, and some beginnings impossible to complete.
 //
-// Cost: the tokens' own bytes to know that; a trie of the whole vocabulary, made when it is asked for, for all else.
+// Finding `unspelled` costs only the tokens' own bytes. Everything else needs a trie of the whole vocabulary, which is
+// made on first use.
 
 class ReducedVocabulary {
   public:
-    // tokens: ascending, text tokens of the vocabulary.  The vocabulary outlives this.
+    // `tokens`: ascending, text tokens of the vocabulary. The vocabulary outlives this object.
     ReducedVocabulary(const Vocabulary& from, vector<int32_t> tokens) : from_(from), left_out_(std::move(tokens)) {
         for (const int32_t token : left_out_)
             if (!is_spelled(token)) unspelled_.push_back(token);
@@ -101,17 +102,17 @@ class ReducedVocabulary {
         }
         return reached[n];
     }
-    bool remains(int32_t slot) const {  // a token with these bytes
+    bool remains(int32_t slot) const {  // whether another token has these bytes
         const Span<int32_t> tokens = from_.trie.tokens(slot);
         return !std::all_of(tokens.begin(), tokens.end(), [&](int32_t token) { return has(token); });
     }
 };
 
-// Of a vocabulary (Vocabulary::kept): those that were asked for last.  By any thread.
+// Recently used reduced vocabularies, attached to a vocabulary (Vocabulary::kept). Thread-safe.
 class ReducedVocabularies {
   public:
     explicit ReducedVocabularies(const Vocabulary& from) : from_(from) {}
-    // nullptr: none of the tokens is text.
+    // Returns nullptr if none of the tokens is text.
     std::shared_ptr<const ReducedVocabulary> without(const vector<int32_t>& tokens) {
         vector<int32_t> texts;
         for (const int32_t t : tokens)
@@ -127,11 +128,11 @@ class ReducedVocabularies {
     KeptFew<vector<int32_t>, ReducedVocabulary> known_{16};
 };
 
-// Where allowed tokens go: a mask being made, bit t % 32 of word t / 32 for token t.
+// Writes allowed tokens to a mask: bit t % 32 of word t / 32 for token t.
 
 struct MaskWriter {
     uint32_t* mask;
-    const uint32_t* vetoed = nullptr;  // tokens that are not let in, if any
+    const uint32_t* vetoed = nullptr;  // tokens that are not written, or null
 
     void set(int32_t token) {
         const size_t w = size_t(token) >> 5;

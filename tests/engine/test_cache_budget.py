@@ -133,7 +133,7 @@ def test_budgets_out_of_range(bad: int) -> None:
 
 def test_automata_are_bounded_in_bytes() -> None:
     """The least recently used go; what is asked for stays."""
-    kept = regular._KeptAutomata(40_000)  # type: ignore[attr-defined]
+    kept = regular._AutomatonCache(40_000)  # type: ignore[attr-defined]
     one = regular.automaton(literal("abc"))
     for i in range(200):
         kept.put((i, 0), one)
@@ -155,7 +155,7 @@ def test_automata_are_bounded_in_bytes() -> None:
 )
 def test_automata_beside_a_list_of_what_was_used(calls: list[tuple[str, int]]) -> None:
     """What is found was put; and of what was used, nothing goes before what was used less recently, but by halves."""
-    kept, order = regular._KeptAutomata(8_000), list[int]()  # type: ignore[attr-defined]
+    kept, order = regular._AutomatonCache(8_000), list[int]()  # type: ignore[attr-defined]
     one = regular.automaton(literal("abc"))
     for what, n in calls:
         if what == "limit":

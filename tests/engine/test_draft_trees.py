@@ -221,7 +221,7 @@ BAD: dict[str, tuple[Callable[[wfsa.State, np.ndarray], Any], str]] = {
     "rows for one state": (lambda s, b: wfsa.fill_chain(s, [[0, 1]] * 2, b), "1 states need"),
     "too few rows": (lambda s, b: wfsa.fill_chain(s, [0] * 4, b), "need 4 rows"),
     "too few rows for two": (lambda s, b: wfsa.fill_chain([s, None], [[0, 0]] * 2, b), "need 4 rows"),
-    "narrow rows": (lambda s, b: wfsa.fill_chain(s, [0], b[:, :0]), "0 words a row"),
+    "narrow rows": (lambda s, b: wfsa.fill_chain(s, [0], b[:, :0]), "0 words per row"),
     "another type": (lambda s, b: wfsa.fill_chain(s, [0], b.astype(np.int64)), "must be int32"),
     "no threads": (lambda s, b: wfsa.fill_chain(s, [0], b, threads=0), "threads must be at least 1"),
 }  # fmt: skip
@@ -241,7 +241,7 @@ def test_damaged_arrays(name: str) -> None:
 
 def test_what_is_no_state() -> None:
     buffer = np.full((3, 1), UNTOUCHED, np.int32)
-    with pytest.raises(TypeError, match="a str is no state"):
+    with pytest.raises(TypeError, match="a str is not a state of a constraint"):
         wfsa.fill_chain(["a"], [[0]], buffer)  # type: ignore[list-item]
 
 

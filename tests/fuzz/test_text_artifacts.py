@@ -143,7 +143,7 @@ def test_rewritten_arrays(files: list[Path], vocab: wfsa.Vocab, tmp_path: Path) 
         ({"order": None}, "order is missing"),
         ({"given": 2**62, "order": [3, 5, 3]}, "two texts have one"),
         ({"given": 2**62, "order": [3, 5, 4]}, None),
-        ({"given": 2}, "fewer texts were given"),
+        ({"given": 2}, "the number of input positions is smaller"),
         ({"hub": 1}, "bad hub"),
     ],
 )
