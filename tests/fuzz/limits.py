@@ -16,7 +16,7 @@ from hypothesis import settings
 
 import wfsa
 
-SCALE = {"nightly": 40, "quick": 0.2}.get(settings.get_current_profile_name(), 1)
+SCALE = {"nightly": 40, "quick": 0.1}.get(settings.get_current_profile_name(), 0.4)
 ALARM = 600  # seconds for one example; a slow machine needs a thousandth
 LIMITS = {
     "max_terminal_states": 3000, "max_lr_states": 3000, "max_lexer_states": 3000, "max_seconds": 1.0,

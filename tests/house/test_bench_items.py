@@ -100,19 +100,21 @@ def test_wrong_answers_do_not_pass() -> None:
         arms.same_step(want, (step[0], step[1], step[2] ^ 1, step[3]))
 
 
-def test_the_program_runs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("sweeps", [["items"], pytest.param(["items", "children"], marks=pytest.mark.slow)])
+def test_the_program_runs(sweeps: list[str], tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    command = [sys.executable, "-m", "benches", "items-latency", "--quick", "--kinds", "zipf", "--sweeps", "items",
-               "children", "--out", str(tmp_path)]  # fmt: skip
+    command = [sys.executable, "-m", "benches", "items-latency", "--quick", "--kinds", "zipf", "--sweeps", *sweeps,
+               "--out", str(tmp_path)]  # fmt: skip
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     found = [json.loads(line) for line in (tmp_path / "items-latency.jsonl").read_text().splitlines()]
     assert not [line for line in found if line["what"] in ("failed", "note")]
     timed = {(line["sweep"], line["arm"]) for line in found if line["what"] == "time"}
     for arm in ("read", "unconstrained", "wfsa: step", "wfsa: candidates", "STATIC: step", "torch: step"):
-        assert {("items", arm), ("children", arm)} <= timed
+        assert {(sweep, arm) for sweep in sweeps} <= timed
     text = (tmp_path / "items-latency.md").read_text(encoding="utf-8")
-    assert all(title in text for title in ("Latency against |C|", "the children of a node", "Memory"))
+    titles = {"items": "Latency against |C|", "children": "the children of a node"}
+    assert all(title in text for title in ("Memory", *(titles[sweep] for sweep in sweeps)))
 
 
 @pytest.mark.parametrize("parts", [1, 3, 16])
@@ -129,6 +131,7 @@ def test_bytes_on_paper_are_those_of_an_index() -> None:
         assert told["devices"] == 1 and told["total"] == pytest.approx(index.layout_bytes, rel=0.03)
 
 
+@pytest.mark.slow
 def test_the_benches_of_shards_run(tmp_path: Path) -> None:
     pytest.importorskip("ray", reason="NO RAY: the bench of shards was not run")
     for name, options in (("items-split", []), ("items-ray", ["--arms", "one machine", "ray, killed"])):
