@@ -123,9 +123,9 @@ class _Parser(Reader):
         if parametric:
             self.take("_", "'_' for the parameter")
         self.no_lark_parameters()
-        given = self.attributes(name) if self.kind == "[" else {}
-        ending = given.pop("ending", None)
-        return Rule(place, self.body(), parametric, ending, RuleAttributes(name, **given))
+        attributes = self.attributes(name) if self.kind == "[" else {}
+        ending = attributes.pop("ending", None)
+        return Rule(place, self.body(), parametric, ending, RuleAttributes(name, **attributes))
 
     def attributes(self, rule: str) -> dict[str, Any]:
         out: dict[str, Any] = {}

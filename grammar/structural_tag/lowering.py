@@ -355,9 +355,9 @@ class _Lowering:
         by_token: list[Expr] = []
         if not triggers or not f["tags"]:
             fail(path, "triggered_tags needs a trigger and a tag")
-        for k, given in enumerate(f["tags"]):
+        for k, description in enumerate(f["tags"]):
             at = f"{path}.tags[{k}]"
-            tag = fields_of(given, at, "tag")
+            tag = fields_of(description, at, "tag")
             if not isinstance(tag["begin"], str):
                 fail(f"{at}.begin", "a tag that a string triggers must begin with a string; see token_triggered_tags")
             begin = self.marker(tag["begin"])
@@ -417,9 +417,9 @@ class _Lowering:
         if not f["tags"]:
             fail(f"{path}.tags", "tags_with_separator needs a tag")
         tags = []
-        for k, given in enumerate(f["tags"]):
+        for k, description in enumerate(f["tags"]):
             at = f"{path}.tags[{k}]"
-            tag = fields_of(given, at, "tag")
+            tag = fields_of(description, at, "tag")
             tags.append(Seq((self.begin(tag["begin"], f"{at}.begin"), self.rest(tag, at))))
         tag_rule: Expr = self.rule(Choice(tuple(tags)), path)
         if not f["stop_after_first"]:
@@ -459,9 +459,9 @@ class _Lowering:
     def _token_triggered_tags(self, f: dict[str, Any], path: str, after: After) -> Expr:
         triggers = {i for k, t in enumerate(f["trigger_tokens"]) for i in self.ids(t, f"{path}.trigger_tokens[{k}]")}
         tags: list[Expr] = []
-        for k, given in enumerate(f["tags"]):
+        for k, description in enumerate(f["tags"]):
             at = f"{path}.tags[{k}]"
-            tag = fields_of(given, at, "tag")
+            tag = fields_of(description, at, "tag")
             begin = self.begin(tag["begin"], f"{at}.begin")
             if not isinstance(begin, Tokens):
                 fail(f"{at}.begin", "a tag that a token triggers must begin with a token; see triggered_tags")

@@ -186,7 +186,7 @@ class StyleProductions(Productions):
         self, members: tuple[Options, ...], extras: tuple[Extra, ...], conditions: MemberConditions, origin: str,
         lhs: int | None = None,
     ) -> int:  # fmt: skip
-        low, high, wanted, ordered = conditions
+        low, high, existentials, ordered = conditions
         if ordered:
             raise LimitError(f"an object in this style needs more than {MAX_STATES} states at {origin}")
         key = ("listed", members, extras, conditions)
@@ -206,14 +206,14 @@ class StyleProductions(Productions):
             for i, (k, choices, _) in enumerate(members):
                 if not written >> i & 1:
                     for v, met in choices:
-                        yield (k, v), (written | 1 << i, min(count + 1, cap), (bits | met) & wanted)
+                        yield (k, v), (written | 1 << i, min(count + 1, cap), (bits | met) & existentials)
             for k, choices in extras:
                 for v, met in choices:
-                    yield (k, v), (written, min(count + 1, cap), (bits | met) & wanted)
+                    yield (k, v), (written, min(count + 1, cap), (bits | met) & existentials)
 
         def is_end(state: State) -> bool:
             written, count, bits = state
-            return written & needed == needed and count >= low and bits & wanted == wanted
+            return written & needed == needed and count >= low and bits & existentials == existentials
 
         if self.by_states((0, 0, 0), moves, is_end, True, origin, lambda: whole) is None:
             raise LimitError(

@@ -117,7 +117,7 @@ class TestMadeUpKeywords:
         assert [(e.pointer, e.keyword, e.status) for e in report if e.keyword] == [("", "eachItem", "annotation")]
 
     def test_misspelt(self) -> None:
-        with pytest.warns(wfsa.SchemaWarning, match="'minWord' at .* probably 'minWords'"):
+        with pytest.warns(wfsa.SchemaWarning, match="'minWord' at .*probably 'minWords'"):
             self.compiled({"minWord": 2})
 
     def test_subschemas_are_walked(self) -> None:

@@ -392,7 +392,7 @@ def test_calls_that_are_cut_off_are_refused(form: str | None) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("<tool_call>\nhello", r"at character 0, '<tool_call>\\nhello': .* is missing; was"),
+        ("<tool_call>\nhello", r"at character 0, '<tool_call>\\nhello': .* is missing; the text may be cut off"),
         ('<tool_call>\n{"name": "g", "arguments": {}}\n</tool_call>', r"the name of a tool is missing \(f, ff, f_2\)"),
         ('<tool_call>\n{"name": "f", "arguments": [1]}\n</tool_call>', "arguments must be an object"),
         (None, "not NoneType"),

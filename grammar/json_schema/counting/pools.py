@@ -192,8 +192,8 @@ def kinds_of(read: Alternatives, shape: Shape, handle: Handle, index: int) -> Pa
 def needed(shape: Shape, index: int, kinds: int) -> int:
     """Return a number of values that certainly suffices for the items at an index that count for `kinds` (bits)."""
     n = len(shape.arrays.prefix)
-    wanted = [kind for kind in shape.arrays.contains if kind.low]
-    length = max((shape.arrays.min_items, *(max(kind.start, n) for kind in wanted)))
+    needed_kinds = [kind for kind in shape.arrays.contains if kind.low]
+    length = max((shape.arrays.min_items, *(max(kind.start, n) for kind in needed_kinds)))
     if index < n:
         return index + 1 if index < length else 0
     need = length if length > n else 0

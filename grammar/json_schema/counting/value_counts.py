@@ -80,7 +80,7 @@ class ValueCounts:
         return Count(count.least, self._upper_bound(handles))
 
     def is_endless(self, handle: Handle, within: tuple[int, ...] = ()) -> bool:
-        """Whether so many values certainly exist that no document can contain them all."""
+        """Whether more values certainly exist than a document can contain."""
         number = number_of(handle)
         count = self.of(handle)
         if count.least >= MANY or number in within:

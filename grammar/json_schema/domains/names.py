@@ -81,11 +81,11 @@ def _parts(atoms: list[Atom], path: str) -> list[tuple[tuple[int, ...], tuple[in
 
 
 def _texts_of(
-    atoms: list[Atom], inside: tuple[int, ...], outside: tuple[int, ...], taken: list[Regular]
+    atoms: list[Atom], inside: tuple[int, ...], outside: tuple[int, ...], listed: list[Regular]
 ) -> Regular:
-    """Return the texts certainly in all atoms of `inside`, not possibly in those of `outside`, nor in `taken`."""
+    """Return the texts certainly in all atoms of `inside`, not possibly in those of `outside`, nor in `listed`."""
     tree = both(*(atoms[k][1] for k in inside)) if inside else ANY_TEXT
-    return minus(tree, alt(*(atoms[k][2] for k in outside), *taken)) if outside or taken else tree
+    return minus(tree, alt(*(atoms[k][2] for k in outside), *listed)) if outside or listed else tree
 
 
 def holds(keys: KeyClass, chosen: set[Any]) -> bool:

@@ -25,7 +25,7 @@ class NameClass(NamedTuple):
 
     texts: Regular
     value: Handle
-    wanted: list[tuple[int, Handle]]  # (number of an existential, its condition on the value)
+    conditions: list[tuple[int, Handle]]  # (number of an existential, its condition on the value)
 
 
 class Objects(NamedTuple):
@@ -90,8 +90,8 @@ class Objects(NamedTuple):
         failing += [(keys, children.negate(child)) for keys, child in self.universals]
         if failing:
             yield with_some_member(tuple(failing))
-        for wanted in self.existentials:
-            yield Objects(universals=tuple((keys, children.negate(child)) for keys, child in wanted))
+        for existential in self.existentials:
+            yield Objects(universals=tuple((keys, children.negate(child)) for keys, child in existential))
         if self.min_properties:
             yield Objects(max_properties=self.min_properties - 1)
         if self.max_properties is not None:
@@ -116,7 +116,7 @@ class Objects(NamedTuple):
         return (
             (most is not None and max(self.min_properties, len(self.required)) > most)
             or any(children.nothing(self.all_of_member(name, children), depth - 1) for name in self.required)
-            or any(not self.possible(wanted, children, depth) for wanted in self.existentials)
+            or any(not self.possible(existential, children, depth) for existential in self.existentials)
         )
 
     def all_of_member(self, name: str, children: Children, by_schemas: bool = False) -> Handle:
@@ -127,21 +127,21 @@ class Objects(NamedTuple):
                 out = children.conjoin(out, child)
         return out
 
-    def possible(self, wanted: tuple[Keyed, ...], children: Children, depth: int) -> tuple[Keyed, ...]:
-        """Return those classes that can have a member with the value that is wanted there."""
+    def possible(self, existential: tuple[Keyed, ...], children: Children, depth: int) -> tuple[Keyed, ...]:
+        """Return those classes of an existential that can have a member with the value that it requires."""
 
         def fits(name: str, child: Handle) -> bool:
             return not children.nothing(children.conjoin(self.all_of_member(name, children), child), depth - 1)
 
-        return tuple(x for x in wanted if x[0].only is None or fits(x[0].only, x[1]))
+        return tuple(x for x in existential if x[0].only is None or fits(x[0].only, x[1]))
 
-    def has_some(self, wanted: tuple[Keyed, ...], children: Children, depth: int) -> bool:
-        """Whether some member is certainly wanted."""
-        if any(set(map(id, mine)) <= set(map(id, wanted)) for mine in self.existentials):
+    def has_some(self, existential: tuple[Keyed, ...], children: Children, depth: int) -> bool:
+        """Whether an object certainly has a member that satisfies an existential."""
+        if any(set(map(id, mine)) <= set(map(id, existential)) for mine in self.existentials):
             return True
         return any(
             keys.only in self.required and children.narrows(self.member(keys.only), child, depth)
-            for keys, child in wanted
+            for keys, child in existential
             if keys.only is not None
         )
 
@@ -157,7 +157,7 @@ class Objects(NamedTuple):
             return False
         narrows, rest = children.narrows, other.additional
         return (
-            all(self.has_some(wanted, children, depth) for wanted in other.existentials)
+            all(self.has_some(existential, children, depth) for existential in other.existentials)
             and narrows(self.additional, rest, depth)
             and all(narrows(self.member(name), child, depth) for name, child in other.properties.items())
             and all(
@@ -171,10 +171,10 @@ class Objects(NamedTuple):
             return False
         if self.max_properties is not None and len(value) > self.max_properties:
             return False
-        for wanted in self.existentials:
+        for existential in self.existentials:
             if not any(
                 children.in_class(name, keys, wide, sure) and children.admits(handle, v, wide, sure)
-                for keys, handle in wanted
+                for keys, handle in existential
                 for name, v in value.items()
             ):
                 return False
@@ -202,9 +202,9 @@ class Objects(NamedTuple):
                 if holds(keys, chosen):
                     handle = children.conjoin(handle, also)
             if not (isinstance(handle, tuple) and handle[0] is False):
-                wanted = enumerate(self.existentials)
-                asked = [(i, child) for i, keyed in wanted for keys, child in keyed if holds(keys, chosen)]
-                yield NameClass(texts, handle, asked)
+                numbered = enumerate(self.existentials)
+                conditions = [(i, child) for i, keyed in numbered for keys, child in keyed if holds(keys, chosen)]
+                yield NameClass(texts, handle, conditions)
 
     def values(self, kinds: int, most: int, few: FewOf, children: Children) -> list[Any] | None:
         """Return a superset of the objects, or None if it has more than about `most`."""
@@ -289,9 +289,9 @@ class Objects(NamedTuple):
 ANY_OBJECTS = Objects()
 
 
-def with_some_member(wanted: tuple[Keyed, ...]) -> Objects:
+def with_some_member(existential: tuple[Keyed, ...]) -> Objects:
     """Return the objects with some member of one of these classes."""
-    keys, child = wanted[0]
-    if len(wanted) == 1 and keys.only is not None:
+    keys, child = existential[0]
+    if len(existential) == 1 and keys.only is not None:
         return Objects({keys.only: child}, required=(keys.only,))
-    return Objects(existentials=(wanted,), min_properties=1)
+    return Objects(existentials=(existential,), min_properties=1)

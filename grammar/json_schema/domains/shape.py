@@ -199,9 +199,9 @@ def _without(s: Shape, children: Children, discriminator: str | None) -> Iterato
             yield Shape._make((path, NOT_SEEN, s.mask & kind, None, *domains, False))
 
 
-def some_property(path: str, wanted: tuple[Keyed, ...]) -> Shape:
+def some_property(path: str, existential: tuple[Keyed, ...]) -> Shape:
     """Return the objects with some property of one of these classes."""
-    return Shape(path, mask=OBJECT, objects=with_some_member(wanted))
+    return Shape(path, mask=OBJECT, objects=with_some_member(existential))
 
 
 def _without_values(path: str, values: list[Any]) -> Iterator[list[Shape]]:

@@ -323,10 +323,10 @@ class Alternatives(Comparisons):
         inner = [a for a in left if any(self.within(a, b) for b in right)]
         done = {*map(id, inner)}
         inner_right = [b for b in right if id(b) not in done and any(self.within(b, a) for a in left)]
-        taken = done | {*map(id, inner_right)}
+        absorbed = done | {*map(id, inner_right)}
         # Of two shapes that lie within each other, one is enough.
         whole = inner + [b for b in inner_right if not any(self.within(b, a) for a in inner)]
-        return whole, [a for a in left if id(a) not in taken], [b for b in right if id(b) not in taken]
+        return whole, [a for a in left if id(a) not in absorbed], [b for b in right if id(b) not in absorbed]
 
     def _greatest(self, shapes: list[Shape]) -> list[Shape]:
         """Return the shapes that do not lie within another one."""
@@ -507,7 +507,7 @@ class Alternatives(Comparisons):
         """Return an equal shape with simpler conditions.
 
         A property that no value fits becomes false.  A conjunction that equals one of its parts becomes that part.
-        Alternatives of wanted properties that cannot occur are dropped.
+        Alternatives of existentials that cannot occur are dropped.
         """
         new: dict[str, Handle] = {}
         for name, handle in shape.objects.properties.items():
@@ -518,14 +518,15 @@ class Alternatives(Comparisons):
                     new[name] = simple
         if new:
             shape = _with_objects(shape, properties={**shape.objects.properties, **new})
-        for wanted in shape.objects.existentials:
-            possible = shape.objects.possible(wanted, self, 1)
+        for existential in shape.objects.existentials:
+            possible = shape.objects.possible(existential, self, 1)
             if not possible:
                 break
-            others = _with_objects(shape, existentials=tuple(x for x in shape.objects.existentials if x is not wanted))
-            if others.objects.has_some(wanted, self, 1):
+            rest = tuple(x for x in shape.objects.existentials if x is not existential)
+            others = _with_objects(shape, existentials=rest)
+            if others.objects.has_some(existential, self, 1):
                 shape = others
-            elif len(possible) < len(wanted):
+            elif len(possible) < len(existential):
                 shape = self.intersection(others, some_property(shape.path, possible)) or shape
         return shape
 

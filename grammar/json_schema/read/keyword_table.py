@@ -41,7 +41,7 @@ class Holds(Flag):
 
 
 class Applies(Enum):
-    """Which values the subschemas of a keyword describe."""
+    """The values that the subschemas of a keyword describe."""
 
     NONE = auto()  # none: they are targets of references
     ALL = auto()  # the value itself, which satisfies each of them

@@ -40,7 +40,7 @@ Reader = Callable[["Found", ShapeBuilder, Any, dict[str, Any]], None]
 
 
 class Found:
-    """What a schema object contains apart from its shape, and what its readers need."""
+    """The parts of a schema object apart from its shape, and the context of its readers."""
 
     __slots__ = ("draft", "identifier", "lost_pattern", "options", "parts", "ref", "tracks", "widenings")
 

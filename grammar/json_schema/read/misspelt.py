@@ -73,7 +73,7 @@ def slips_text(slips: Sequence[Slip]) -> str:
 
 
 def intended(word: str) -> str | None:
-    """Return the keyword that an unknown word probably stands for; None if it resembles none."""
+    """Return the keyword that an unknown word probably means; None if it resembles none."""
     if not 2 < len(word) <= MAX_LENGTH:
         return None
     nearest = KEYWORDS.nearest

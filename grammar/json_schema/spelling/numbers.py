@@ -92,7 +92,7 @@ class _Size(NamedTuple):
 
     low: int
     high: int
-    begun: bool
+    has_digits: bool
 
 
 class _Rest(NamedTuple):
@@ -143,12 +143,12 @@ def _exponent(state: Hashable) -> tuple[bool, dict[str, Hashable]]:
             moves["-"] = down
         return False, moves
     if isinstance(state, _Size):
-        moves["0"] = state._replace(begun=True)
+        moves["0"] = state._replace(has_digits=True)
         for digit in range(1, 10):
             rest = _rest(digit, state.low, state.high)
             if rest.ends or rest.levels or rest.endless:
                 moves[str(digit)] = rest
-        return state.begun and state.low <= 0 <= state.high, moves
+        return state.has_digits and state.low <= 0 <= state.high, moves
     assert isinstance(state, _Rest)
     for digit in range(10):
         rest = _next(state, digit)
@@ -161,7 +161,7 @@ def _exponent(state: Hashable) -> tuple[bool, dict[str, Hashable]]:
 
 
 class _Mantissa(NamedTuple):
-    """The position in a mantissa, and the value kept of its digits (None: all zeros so far).
+    """The position in a mantissa, and a digest of its digits (None: all zeros so far).
 
     at: "" nothing read, "-" the sign, "0" the whole part is 0, "1" within another whole part, "." just after the point,
     ".0" within the fraction.
@@ -170,15 +170,15 @@ class _Mantissa(NamedTuple):
     at: str
     negative: bool
     places: int  # digits after the point, up to a bound
-    kept: Hashable
+    digest: Hashable
 
 
 class _Digits(NamedTuple):
     """How a condition reads the digits from the first nonzero one on.
 
     alike: for each digit, the least digit that is read in the same way everywhere; 0 is only like itself.
-    first(negative, places, digit): the value kept of the first digit, after `places` zeros from the point (-1: it is
-    before the point); then(kept, places, digit): the value kept after a further digit (places -1: before the point).
+    first(negative, places, digit): the digest after the first digit, with `places` zeros from the point (-1: it is
+    before the point); then(digest, places, digit): the digest after a further digit (places -1: before the point).
     """
 
     alike: str
@@ -186,7 +186,7 @@ class _Digits(NamedTuple):
     counts: bool  # whether places are also counted after the first digit
     first: Callable[[bool, int, int], Hashable]
     then: Callable[[Hashable, int, int], Hashable]
-    exponents: Callable[[bool, Hashable], Exponents]  # (negative, kept) -> the exponents that fit
+    exponents: Callable[[bool, Hashable], Exponents]  # (negative, digest) -> the exponents that fit
 
 
 def _spellings(digits: _Digits, begin: str = "") -> Regular:
@@ -194,13 +194,13 @@ def _spellings(digits: _Digits, begin: str = "") -> Regular:
 
     def read(state: _Mantissa, digit: int, at: str, places: int) -> _Mantissa:
         """Return the state after a digit; `places`: digits between the point and this one, -1 before the point."""
-        kept = state.kept
-        if kept is not None:
-            kept = digits.then(kept, places, digit)
+        digest = state.digest
+        if digest is not None:
+            digest = digits.then(digest, places, digit)
         elif digit:
-            kept = digits.first(state.negative, places, digit)
-        places = min(places + 1, digits.places) if kept is None or digits.counts else 0
-        return _Mantissa(at, state.negative, places, kept)
+            digest = digits.first(state.negative, places, digit)
+        places = min(places + 1, digits.places) if digest is None or digits.counts else 0
+        return _Mantissa(at, state.negative, places, digest)
 
     by_class: dict[str, str] = {}  # a digit -> all digits that are read like it
     for digit, other in zip(_DIGITS, digits.alike, strict=True):
@@ -231,7 +231,7 @@ def _spellings(digits: _Digits, begin: str = "") -> Regular:
             moves["."] = state._replace(at=".", places=0)
         if at == ".":
             return False, moves
-        low, high = digits.exponents(state.negative, state.kept)
+        low, high = digits.exponents(state.negative, state.digest)
         if low <= high:
             moves["e"] = moves["E"] = _Sign(low, high)
         return low <= 0 <= high, moves
@@ -251,7 +251,7 @@ class _Bound(NamedTuple):
 
 
 class _Compared(NamedTuple):
-    """The value kept of a mantissa ``0.D * 10^point``: how D compares with the digits of the two bounds.
+    """The digest of a mantissa ``0.D * 10^point``: how D compares with the digits of the two bounds.
 
     A comparison is "<", ">" or, as long as D is a prefix of the bound's digits, the number of digits read.
     """
@@ -317,19 +317,19 @@ def within(
     def first(negative: bool, places: int, digit: int) -> Hashable:
         return negative, sized(negative, 1 if places < 0 else -places, 0, 0, digit)
 
-    def then(kept: Hashable, places: int, digit: int) -> Hashable:
-        assert isinstance(kept, tuple)
-        negative, seen = kept
+    def then(digest: Hashable, places: int, digit: int) -> Hashable:
+        assert isinstance(digest, tuple)
+        negative, seen = digest
         return negative, sized(negative, seen.point + (places < 0), seen.low, seen.high, digit)
 
-    def exponents(negative: bool, kept: Hashable) -> Exponents:
-        if kept is None:
+    def exponents(negative: bool, digest: Hashable) -> Exponents:
+        if digest is None:
             return _ALL if zero else _NONE
         if empty[negative]:
             return _NONE
-        assert isinstance(kept, tuple)
+        assert isinstance(digest, tuple)
         least, most = below if negative else above
-        seen: _Compared = kept[1]
+        seen: _Compared = digest[1]
         low, high = _ALL
         if least is not None:
             low = least.point - seen.point + _is_less_than_bound(seen.low, least)
@@ -366,7 +366,7 @@ def _is_more_than_bound(status: str | int, bound: _Bound) -> bool:
 
 
 class _Divided(NamedTuple):
-    """The value kept of a mantissa ``D * 10^point``: D modulo A.
+    """The digest of a mantissa ``D * 10^point``: D modulo A.
 
     `point` is a word where it is too far from the point: "many zeros" before it (the remainder is then that of all
     digits so far) or "after" it.
@@ -409,12 +409,12 @@ def multiples(m: Decimal, wide: bool = False) -> Regular:
     def first(negative: bool, places: int, digit: int) -> Hashable:
         return then(_Divided(0, 0), places, digit)
 
-    def then(kept: Hashable, places: int, digit: int) -> Hashable:
+    def then(digest: Hashable, places: int, digit: int) -> Hashable:
         """Before the point, `point` counts the zeros at the end; after it, `point` is minus the last digit's place."""
-        assert isinstance(kept, _Divided)
-        r, point = kept
+        assert isinstance(digest, _Divided)
+        r, point = digest
         if point == "after":
-            return kept
+            return digest
         if places < 0:
             if point == "many zeros":
                 return _Divided(r * 10 % a, point) if not digit else _Divided((r * 10 + digit) % a, 0)
@@ -425,18 +425,18 @@ def multiples(m: Decimal, wide: bool = False) -> Regular:
                 return _Divided(r, point + 1)
             return _Divided((r * pow(10, point + 1, a) + digit) % a, 0)
         if not digit:
-            return kept
+            return digest
         if places >= after:
             return _Divided(0, "after")
         if isinstance(point, str):
             point = 0
         return _Divided((r * pow(10, point + places + 1, a) + digit) % a, -places - 1)
 
-    def exponents(negative: bool, kept: Hashable) -> Exponents:
-        if kept is None:
+    def exponents(negative: bool, digest: Hashable) -> Exponents:
+        if digest is None:
             return _ALL
-        assert isinstance(kept, _Divided)
-        r, point = kept
+        assert isinstance(digest, _Divided)
+        r, point = digest
         if point == "after":
             return (shift + after + 1, _ANY) if wide else _NONE
         if point == "many zeros":

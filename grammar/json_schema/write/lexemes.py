@@ -116,14 +116,14 @@ class Lexemes:
 
     def other_key(self, names: Iterable[str]) -> Regular:
         """Return all keys except `names`."""
-        taken: list[Regular] = []
+        excluded: list[Regular] = []
         for name in names:
             try:
-                taken.append(spelled_text(name, "any" if self._barred else self._spelling))
+                excluded.append(spelled_text(name, "any" if self._barred else self._spelling))
             except UnicodeEncodeError:
                 pass  # a lone surrogate: no text has this name
         strings = CANONICAL_STRING if self._spelling == "canonical" else ANY_STRING
-        return self._key_tree(self.free(minus(strings, alt(*taken))))
+        return self._key_tree(self.free(minus(strings, alt(*excluded))))
 
     def key_of(self, texts: Regular) -> Regular:
         """Return the keys in a language of texts."""

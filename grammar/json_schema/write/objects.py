@@ -98,17 +98,17 @@ class Objects:
             low = 0
         if high == needed:
             members, extras = [member for member in members if member[2]], []
-        wanted = (1 << len(objects.existentials)) - 1
-        if not can_meet(wanted, [choices for _, choices, _ in members], [choices for _, choices in extras]):
+        existentials = (1 << len(objects.existentials)) - 1
+        if not can_meet(existentials, [choices for _, choices, _ in members], [choices for _, choices in extras]):
             return Empty("no property can satisfy one of the conditions", path)
         # A condition that all values of a required member meet need not be recorded.
         for _, choices, is_required in members:
             if is_required:
-                wanted &= ~reduce(and_, (bits for _, bits in choices))
-        members = [(key, self._noting(wanted, choices), is_required) for key, choices, is_required in members]
-        extras = [(key, self._noting(wanted, choices)) for key, choices in extras]
+                existentials &= ~reduce(and_, (bits for _, bits in choices))
+        members = [(key, self._noting(existentials, choices), is_required) for key, choices, is_required in members]
+        extras = [(key, self._noting(existentials, choices)) for key, choices in extras]
         context.may_be_empty = context.may_be_empty or not self._any_order  # possibly no state is an end
-        bounds = MemberConditions(low, high, wanted, not self._any_order)
+        bounds = MemberConditions(low, high, existentials, not self._any_order)
         return context.out.object_that_counts(tuple(members), tuple(extras), bounds, path, self._place.in_advance)
 
     def _members(self) -> list[Options] | Empty:
@@ -118,8 +118,8 @@ class Objects:
         for name in self._shape.objects.listed_names():
             relevant = [
                 (i, condition)
-                for i, wanted in enumerate(objects.existentials)
-                for keys, condition in wanted
+                for i, existential in enumerate(objects.existentials)
+                for keys, condition in existential
                 if read.in_class(name, keys)
             ]
             choices = self._choices(self._shape.objects.all_of_member(name, read, True), relevant)
@@ -161,21 +161,21 @@ class Objects:
         return tuple((union(tuple(dict.fromkeys(v)), self._path), met) for met, v in by_bits.items())
 
 
-def can_meet(wanted: int, members: list[tuple[Choice, ...]], others: list[tuple[Choice, ...]]) -> bool:
+def can_meet(unmet: int, members: list[tuple[Choice, ...]], others: list[tuple[Choice, ...]]) -> bool:
     """Whether one choice of each member, and all choices of the others, can meet all conditions."""
     for choices in others:
         for _, bits in choices:
-            wanted &= ~bits
+            unmet &= ~bits
     for choices in members:
-        useful = [bits & wanted for _, bits in choices]
+        useful = [bits & unmet for _, bits in choices]
         most = reduce(or_, useful, 0)
         if most in useful:
-            wanted &= ~most
-    if not wanted:
+            unmet &= ~most
+    if not unmet:
         return True
-    first = wanted & -wanted
+    first = unmet & -unmet
     return any(
-        can_meet(wanted & ~bits, [*members[:k], *members[k + 1 :]], [])
+        can_meet(unmet & ~bits, [*members[:k], *members[k + 1 :]], [])
         for k, choices in enumerate(members)
         for _, bits in choices
         if bits & first

@@ -56,7 +56,7 @@ class MemberConditions(NamedTuple):
 
     low: int = 0  # bounds on the number of members
     high: int | None = None
-    wanted: int = 0  # conditions that some member must meet (bits)
+    existentials: int = 0  # conditions that some member must meet (bits)
     ordered: bool = True  # in the declared order, others last
 
 
@@ -282,8 +282,8 @@ class Productions:
 
         Raises LimitError for more conditions than such a list can have.
         """
-        low, high, wanted, ordered = conditions
-        if wanted.bit_count() > MAX_GROUPS:
+        low, high, existentials, ordered = conditions
+        if existentials.bit_count() > MAX_GROUPS:
             raise LimitError(f"more than {MAX_GROUPS} conditions on some property of one object at {origin}")
         key = ("listed", members, extras, conditions)
         lhs, is_made = self._begin(key, "object", origin, lhs)
@@ -291,7 +291,7 @@ class Productions:
             return lhs
         self._made.setdefault(key, lhs)
         needed = sum(required for _, _, required in members)
-        if not needed and not low and not wanted:
+        if not needed and not low and not existentials:
             self.rules.append((~lhs, (self.open_object, self.close_object)))
         if high == 0 or (not members and not extras):
             return lhs
@@ -315,7 +315,7 @@ class Productions:
             (~rest, (self.comma, body)),
             (~lhs, (self.open_object, body)),
         ]
-        wanted_bits = [i for i in range(wanted.bit_length()) if wanted >> i & 1]
+        wanted_bits = [i for i in range(existentials.bit_length()) if existentials >> i & 1]
         groups = tuple(tuple(pair for pair, bits in met if bits >> i & 1) for i in wanted_bits)
         required = tuple(required for _, _, required in members)
         self.unordered.append(Unordered(~body, ~rest, listed, required, low, high, groups, ordered))
@@ -326,7 +326,7 @@ class Productions:
         lhs: int,
     ) -> bool:  # fmt: skip
         """Make the rules of an object in the declared order; return False, without rules, if there are too many."""
-        low, high, wanted, _ = conditions
+        low, high, existentials, _ = conditions
         cap = low if high is None else high
         begin: State = 0, 0, -1  # nothing written
         needs_some = any(required for _, _, required in members)
@@ -353,7 +353,7 @@ class Productions:
         def is_end(state: State) -> bool:
             count, bits, passed = state
             complete = passed == len(members) or (state is begin and not needs_some)
-            return complete and count >= low and bits & wanted == wanted
+            return complete and count >= low and bits & existentials == existentials
 
         n, n_rules = len(self.names), len(self.rules)
         if self.by_states(begin, moves, is_end, True, origin, lambda: lhs) is not None:
