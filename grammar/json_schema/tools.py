@@ -1,6 +1,6 @@
 """Tool lists: one call ``{"name": <tool>, "arguments": {...}}`` as a schema.
 
-Taken as they come from an API or a server, alone or under the key that holds them there:
+Tools are given as an API or a server gives them, alone or under the key that contains them there:
 
     [{"type": "function", "function": {"name": N, "parameters": S}}]      OpenAI, chat completions
     [{"type": "function", "name": N, "parameters": S}]                    OpenAI, responses
@@ -9,14 +9,14 @@ Taken as they come from an API or a server, alone or under the key that holds th
     [Model, function]                                                     pydantic models, dataclasses, TypedDicts;
                                                                           functions, bound methods, partials and
                                                                           callable objects, by their annotations
-    {N: function, N: S}                                                   the same by name
+    {N: function, N: S}                                                   tools by name
 
     {"type": "json_schema", "json_schema": {"schema": S}}                 a ``response_format``: the document itself
-    {"type": "json_schema", "schema": S}                                  the same in responses
+    {"type": "json_schema", "schema": S}                                  a ``response_format`` of responses
     {"type": "json_object"}                                               any object
 
-S is whatever a schema can be elsewhere.  No S at all means a tool without arguments.  Each S is a document of its own,
-with its own ``$schema``, ``$defs`` and references; it is named by its place in the list, so that an error ends in
+S is anything that a schema can be elsewhere.  A tool without S has no arguments.  Each S is a document of its own, with
+its own ``$schema``, ``$defs`` and references.  It is named by its place in the list, so that an error ends in
 ``at $[2].function.parameters.properties.city``.
 """
 
@@ -52,9 +52,9 @@ _NO_ARGUMENTS = {"type": "object", "additionalProperties": False}
 
 @dataclass(frozen=True, slots=True)
 class ToolSchema:
-    """A tool's name, the schema of its arguments, and the place of that: a path and a JSON pointer.
+    """A tool's name, the schema of its arguments, and the location of the schema: a path and a JSON pointer.
 
-    kind: the Python type or function that the schema is made from; None for a schema that is JSON.
+    kind: the Python type or function from which the schema is made; None for a schema that is JSON.
     """
 
     name: str
@@ -65,7 +65,7 @@ class ToolSchema:
 
 
 class _Registry:
-    """The tools' schemas, then the caller's registry."""
+    """A registry with the tools' schemas, and then the documents of the caller's registry."""
 
     def __init__(self, own: dict[str, Any], outer: Any) -> None:
         self.documents = own
@@ -84,7 +84,7 @@ def read_tools(
 ) -> LoweredSchema:
     """Lower a list of tools to a grammar of one call, or a ``response_format`` to one of its documents.
 
-    Raises SchemaError (no tool list, two tools of one name, what a schema can be wrong in) or LimitError.
+    Raises SchemaError (not a list of tools, two tools with one name, a fault in a schema) or LimitError.
     """
     options = options or SchemaOptions()
     if is_response_format(tools):
@@ -99,7 +99,7 @@ def read_tools(
     inner = replace(options, registry=_Registry(own, options.registry))
     for tool in listed:
         arguments = {"type": "object", "$ref": tool.path}
-        # A tool that no call fits would fall out of the union without a word.
+        # A tool without possible calls would silently disappear from the union, so it is lowered on its own first.
         read_json_schema({"$schema": _DRAFT_NAMES[2020], **arguments}, inner, too_large)
         calls.append({
             "type": "object",
@@ -127,18 +127,18 @@ def _report_parts(
             del lost[w]
         own = [w._replace(path="$" + w.path[len(t.path) :]) for w in inside]
         yield t.pointer, SchemaReport(schema_entries, t.schema, options, draft_of(t.schema, options.draft), own)
-    yield "", [*map(widened, lost)]  # in documents out of the registry
+    yield "", [*map(widened, lost)]  # in documents from the registry
 
 
 def is_response_format(tools: Any) -> bool:
-    """Whether an object is to be read as a ``response_format``: it has no tools."""
+    """Whether an object is read as a ``response_format``: it has no tools."""
     return isinstance(tools, dict) and "tools" not in tools and not _is_by_name(tools)
 
 
 def _is_by_name(tools: dict[Any, Any]) -> bool:
     """Whether an object has tools by name: each value is a schema, a type or a function.
 
-    An object under "tools" alone is a slip for a list.
+    An object under "tools" alone is taken for a mistaken list.
     """
     if tools.keys() == {"tools"} and isinstance(tools["tools"], dict):
         return False
@@ -150,9 +150,9 @@ def _is_by_name(tools: dict[Any, Any]) -> bool:
 
 @Boundary(SchemaError)
 def listed_tools(tools: Any) -> list[ToolSchema]:
-    """The tools of a list, of an object that holds one under ``tools``, or of a dict with the names as keys.
+    """Return the tools of a list, of an object that contains a list under ``tools``, or of a dict with names as keys.
 
-    Raises SchemaError (no list of tools, two of one name).
+    Raises SchemaError (not a list of tools, two tools with one name).
     """
     if isinstance(tools, dict) and _is_by_name(tools):
         return [_named_tool(name, value, i) for i, (name, value) in enumerate(tools.items())]
@@ -203,7 +203,7 @@ def _named_tool(name: str, value: Any, i: int) -> ToolSchema:
 
 
 def _of_python(name: str, item: Any, path: str, pointer: str) -> ToolSchema:
-    """The tool of a type, a function or another object that can be called."""
+    """Return the tool of a type, a function or another callable object."""
     kind = item if is_type(item) else item.__call__
     try:
         return ToolSchema(name, schema_of(kind), path, pointer, item)
@@ -212,7 +212,7 @@ def _of_python(name: str, item: Any, path: str, pointer: str) -> ToolSchema:
 
 
 def _name_of(item: Any) -> Any:
-    """The name of a type or function, of a partial that of its function, of another object that of its type."""
+    """Return the name of a type or function; for a partial that of its function, for others that of the type."""
     while isinstance(item, partial):
         item = item.func
     return getattr(item, "__name__", None) or type(item).__name__

@@ -10,8 +10,8 @@ with this id.
 
 llama.cpp is strict about line ends, and this reader is not: a rule ends where the next ``name ::=`` begins, so
 alternatives may start a line with ``|``.  There are further extensions, none of which changes the meaning of a
-llama.cpp grammar: ``/* comments */``, a ``;`` after a rule, ``'single quotes'``, ``{,n}``, further escapes (``\0 \a \b
-\f \v \e \' \/ \- \^ \u{H..}``) and left recursion.
+llama.cpp grammar: ``/* comments */``, a ``;`` after a rule, ``'single quotes'``, ``{,n}``, further escapes
+(``\0 \a \b \f \v \e \' \/ \- \^ \u{H..}``) and left recursion.
 
 Refused, with line and column: undefined and duplicate rules, empty classes, unknown escapes, negated tokens
 (``!<...>``: the set depends on the vocabulary), macros and rule attributes of other dialects.

@@ -2,8 +2,8 @@
 
 Problem.  In ``{"prefixItems": [{}, {"type": "null"}], "minItems": 2, "uniqueItems": true}`` a null in the first place
 leaves the second place without a value, and no bracket can close the array before.  So values that a later place needs
-must be saved for it.  And ``{"items": {"type": "integer", "minimum": 0, "maximum": 99}, "minItems": 102, "uniqueItems":
-true}`` has no array.
+must be saved for it.  And
+``{"items": {"type": "integer", "minimum": 0, "maximum": 99}, "minItems": 102, "uniqueItems": true}`` has no array.
 
 The grammar counts items of *pools* (:mod:`..write.counted_items`).  For the other values it does not matter which
 values of a pool have been written, only how many.  States from which no array can be completed are dropped with the

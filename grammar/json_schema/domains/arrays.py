@@ -82,7 +82,7 @@ class Arrays(NamedTuple):
             yield Arrays(unique=True)
 
     def is_empty(self, children: Children, depth: int) -> bool:
-        """Whether no array evidently satisfies the conditions; items are examined `depth` - 1 levels down."""
+        """Whether evidently no array satisfies the conditions; items are examined `depth` - 1 levels down."""
         if (self.max_items is not None and self.min_items > self.max_items) or (self.unique and self.repeated):
             return True
         needed = range(min(self.min_items, len(self.prefix) + 1))

@@ -111,7 +111,7 @@ class Objects(NamedTuple):
                 yield other._replace(properties=properties, required=(name, *other.required))
 
     def is_empty(self, children: Children, depth: int) -> bool:
-        """Whether no object evidently satisfies the conditions; members are examined `depth` - 1 levels down."""
+        """Whether evidently no object satisfies the conditions; members are examined `depth` - 1 levels down."""
         most = self.max_properties
         return (
             (most is not None and max(self.min_properties, len(self.required)) > most)

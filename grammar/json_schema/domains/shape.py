@@ -86,7 +86,7 @@ class Domain(Protocol):
         """Yield, for each condition, the values that violate it."""
 
     def is_empty(self, children: Children, depth: int) -> bool:
-        """Whether no value evidently satisfies the conditions."""
+        """Whether evidently no value satisfies the conditions."""
 
     def within(self, other: Any, children: Children, depth: int) -> bool:
         """Whether the conditions of `other` evidently follow from these."""

@@ -62,7 +62,7 @@ class Strings(NamedTuple):
             yield Strings(formats=(f,))
 
     def is_empty(self, children: Children | None = None, depth: int = 0) -> bool:
-        """Whether no text evidently satisfies the conditions."""
+        """Whether evidently no text satisfies the conditions."""
         return _no_text(*self[:-1])
 
     def within(self, other: Strings, children: Children | None = None, depth: int = 0) -> bool:
@@ -149,7 +149,7 @@ def _no_text(
     low: int, high: int | None, patterns: tuple[str, ...], formats: tuple[str, ...], not_patterns: tuple[str, ...],
     not_formats: tuple[str, ...],
 ) -> bool:  # fmt: skip
-    """Whether no text evidently satisfies some conditions: lengths are compared with bounds, and patterns in pairs.
+    """Whether evidently no text satisfies some conditions: lengths are compared with bounds, and patterns in pairs.
 
     The automaton of all conditions together would decide exactly.  But a schema that combines dozens of patterns
     needs one automaton for each combination; such a schema took 130 ms to read instead of 18 ms.
@@ -171,7 +171,7 @@ def _no_text(
 
 @lru_cache(maxsize=1 << 14)
 def _excludes(p: str, q: str) -> bool:
-    """Whether no text evidently matches both of two patterns."""
+    """Whether evidently no text matches both of two patterns."""
     return are_disjoint(pattern_language(p), pattern_language(q))
 
 

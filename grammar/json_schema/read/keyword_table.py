@@ -202,8 +202,8 @@ class KeywordTable:
     known       all names
     lists, maps, ones     names of the keywords that contain schemas in this form
     of_objects  names of the keywords for objects
-    targets     names that a misspelled word may stand for: keywords with an effect on documents in any draft, and
-    containers of targets of references
+    targets     names that a misspelled word may mean: keywords with an effect on documents in any draft, and
+                containers of targets of references
     nearest     unknown words met so far, and the likely name in `targets` of each
     """
 

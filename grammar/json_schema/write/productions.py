@@ -13,8 +13,9 @@ Members of any other name, in any number, loop on the last one: ``P_n -> P_n , k
 
 Very many optional members are an ordered list instead, with a set next to the parser (`Unordered`).
 
-An array is the same with counts.  Runs of more than `MAX_CHAIN` equal items double: ``D_0 -> , v`` and ``D_(j+1) -> D_j
-D_j``.  An optional run of up to m begins with its highest power, so that the parser need not guess the number of items:
+An array is the same with counts.  Runs of more than `MAX_CHAIN` equal items double: ``D_0 -> , v`` and
+``D_(j+1) -> D_j D_j``.  An optional run of up to m begins with its highest power, so that the parser need not guess the
+number of items:
 
     U_m -> D_j | D_j U_(m - 2^j) | U_(2^j - 1)          with 2^j <= m < 2^(j+1)
 
