@@ -4,6 +4,7 @@
 #   make demo       a real language model writes a document under a JSON Schema
 #   make test       all tests except the slow ones   (PYTEST_ARGS="-k vocab" narrows it)
 #   make nightly    also the slow tests, at full size, with thousands of random examples
+#   make touched    the tests of the sources that differ from main (tests/touched.py), with few random examples
 #   make lint       ruff                    make types      mypy --strict, and stubtest on the compiled modules
 #   make wheel      an sdist, a manylinux wheel built from it, and a trial of the wheel in a fresh environment
 #   make sanitize   tests under ASan/UBSan  (SANITIZE_TESTS="tests/fuzz" narrows it)
@@ -35,7 +36,7 @@ STAMPS := $(VENV)/stamps
 STUBBED := $(addprefix wfsa._ext.,$(basename $(notdir $(wildcard ext/bindings/*.pyx))))
 ENGINE_SOURCES := $(wildcard ext/*.hpp ext/*/*.hpp ext/*/*.pyx wfsa/_ext/*.pxd)
 
-.PHONY: build model demo test lint types wheel sanitize threads soak integrations newest docs docs-serve nightly bench bench-items clean
+.PHONY: build model demo test touched lint types wheel sanitize threads soak integrations newest docs docs-serve nightly bench bench-items clean
 .DELETE_ON_ERROR:
 
 build: $(STAMPS)/engine $(STAMPS)/install
@@ -104,6 +105,10 @@ demo: $(STAMPS)/grammar-engine $(STAMPS)/model
 
 test: build $(STAMPS)/model
 	$(PY) -m pytest $(WORKERS) -m "not slow" $(PYTEST_ARGS)
+
+touched: build $(STAMPS)/model
+	@files="$$($(PY) -m tests.touched)"; echo "tests of what differs from main: $${files:-none}"; \
+	  test -z "$$files" || $(PY) -m pytest -q $(WORKERS) -m "not slow" --hypothesis-profile=quick $$files $(PYTEST_ARGS)
 
 lint: $(STAMPS)/packages
 	$(PY) -m ruff check .

@@ -1,0 +1,103 @@
+"""Prints the test files of the sources that differ from a commit, for ``make touched``.
+
+    python -m tests.touched            # what differs from main, or is not committed
+    python -m tests.touched HEAD~3
+
+A test file that changed is printed itself. For a source, the longest prefix of its path in TESTS names a folder or a
+few files. Of a folder, only the files that name the module are printed, if there are any. These tests are a choice for
+work in progress; `make test` runs everything.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+DECODING = "engine/test_masks.py engine/test_rollback.py engine/test_runtime_machine.py engine/test_found_cases.py"
+TABLES = "engine/test_found_cases.py engine/test_masks.py engine/test_wide_states.py engine/test_languages.py"
+TESTS = {
+    "grammar/": "grammar",
+    "grammar/json_schema/": "json_schema",
+    "grammar/json_schema/counting/": "json_schema/test_few_values.py json_schema/test_scarce_items.py",
+    "grammar/json_schema/domains/": "json_schema/test_keywords.py json_schema/test_alternatives.py",
+    "grammar/json_schema/explain/": "json_schema/test_explain.py json_schema/test_report.py json_schema/test_check.py",
+    "grammar/json_schema/read/": "json_schema/test_keywords.py json_schema/test_references.py",
+    "grammar/json_schema/spelling/": "json_schema/test_spelling.py json_schema/test_contents.py",
+    "grammar/json_schema/write/": "json_schema/test_keywords.py json_schema/test_layout.py",
+    "grammar/lark/": "grammar/test_lark.py grammar/test_lark_syntax.py grammar/test_lark_made.py",
+    "grammar/regex/": "grammar/test_regex.py grammar/test_first_match.py",
+    "grammar/structural_tag/": "structural_tag",
+    "wfsa/": "engine",
+    "wfsa/bitmask/": "bitmask",
+    "wfsa/cli/": "cli",
+    "wfsa/decoding/": "decoding",
+    "wfsa/demo/": "cli",
+    "wfsa/explorer/": "explorer",
+    "wfsa/fleet/": "fleet",
+    "wfsa/inspect/": "cli explorer",
+    "wfsa/integrations/": "integrations",
+    "wfsa/items/": "items",
+    "wfsa/reference/": "reference",
+    "wfsa/storage/": "storage",
+    "wfsa/texts/": "texts",
+    "wfsa/vocab/": "vocab",
+    "ext/": DECODING,
+    "ext/artifact/": "engine/test_same_bytes.py engine/test_pickle.py fuzz/test_artifacts.py",
+    "ext/bindings/": "engine/test_contract.py engine/test_bad_input.py",
+    "ext/bindings/items_": "items/test_index.py items/test_build.py items/test_filters.py",
+    "ext/bindings/regular": "grammar/test_regex.py grammar/test_word_sets.py",
+    "ext/budget/": "engine/test_budgets.py engine/test_closing.py",
+    "ext/companions/": "engine/test_distinct_items.py json_schema/test_white_space.py",
+    "ext/containers/": "engine/test_fields.py engine/test_memory.py engine/test_threads.py",
+    "ext/items/": "items/test_index.py items/test_build.py items/test_filters.py items/test_exclusions.py",
+    "ext/json/": "engine/test_distinct_items.py json_schema/test_white_space.py",
+    "ext/lexer/": TABLES,
+    "ext/parser/": TABLES,
+    "ext/profiles/": TABLES,
+    "ext/regular/": "grammar/test_regex.py grammar/test_word_sets.py grammar/test_minimal.py grammar/test_likeness.py",
+    "ext/tails/": TABLES + " engine/test_twin.py",
+    "ext/texts/": "texts",
+    "ext/vocabulary/": "vocab",
+    "benches/": "house/test_benches.py house/test_bench_items.py",
+    "docs/": "house/test_docs.py house/test_words.py",
+    "examples/": "house/test_examples.py",
+}
+
+
+def changed(commit: str) -> list[str]:
+    """Return the paths that differ from where this branch left `commit`, and the new ones."""
+
+    def git(*arguments: str) -> list[str]:
+        done = subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True)
+        return done.stdout.split("\n")
+
+    (base, *_) = git("merge-base", commit, "HEAD")
+    return [path for path in [*git("diff", "--name-only", base), *git("ls-files", "-o", "--exclude-standard")] if path]
+
+
+def tests_of(path: str) -> list[str]:
+    """Return the test files of one changed file."""
+    if path.startswith("tests/"):
+        return [path] if Path(path).name.startswith("test_") and (ROOT / path).exists() else []
+    prefix = max((prefix for prefix in TESTS if path.startswith(prefix)), key=len, default=None)
+    places = [] if prefix is None else TESTS[prefix].split()
+    files = [f"tests/{place}" for place in places if place.endswith(".py")]
+    stem = Path(path).stem
+    named = re.compile(rf"\b{re.escape(stem)} import\b|\bimport .*\b{re.escape(stem)}\b|\.{re.escape(stem)}\b")
+    for folder in (ROOT / "tests" / place for place in places if not place.endswith(".py")):
+        every = sorted(folder.glob("test_*.py"))
+        some = [one for one in every if one.stem == f"test_{stem}" or named.search(one.read_text(encoding="utf-8"))]
+        files += [str(one.relative_to(ROOT)) for one in some or every]
+    return files
+
+
+def main() -> None:
+    files = {file for path in changed(*sys.argv[1:2] or ["main"]) for file in tests_of(path)}
+    print(*sorted(files))
+
+
+if __name__ == "__main__":
+    main()
