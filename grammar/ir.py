@@ -144,7 +144,7 @@ class Grammar:
         defined = {lhs for lhs, _ in self.rules}
         for lhs in defined:
             if not 0 <= lhs < n_nonterms:
-                raise GrammarError(f"rule for nonterminal {lhs}, but there are {n_nonterms}")
+                raise GrammarError(f"the left side of a rule must be one of the {n_nonterms} nonterminals, got {lhs}")
         for s in set(chain.from_iterable(rhs for _, rhs in self.rules)):
             if not -n_nonterms <= s < n_terms:
                 lhs = next(lhs for lhs, rhs in self.rules if s in rhs)

@@ -96,10 +96,10 @@ def _spelled(automaton: list[dict[int, int]], pieces: list[bytes]) -> Regular:
         moves: dict[int, set[_Place]] = {}
         for piece, read, state_after in state:
             if piece >= 0:
-                _read(pieces, piece, read, state_after, moves)
+                _advance(pieces, piece, read, state_after, moves)
             else:
                 for letter, target in automaton[state_after].items():
-                    _read(pieces, letter, 0, target, moves)
+                    _advance(pieces, letter, 0, target, moves)
         row = []
         for byte in sorted(moves):
             to = frozenset(moves[byte])
@@ -111,7 +111,7 @@ def _spelled(automaton: list[dict[int, int]], pieces: list[bytes]) -> Regular:
     return Table(tuple(rows), tuple(any(piece < 0 for piece, _, _ in state) for state in states))
 
 
-def _read(pieces: list[bytes], piece: int, read: int, state_after: int, moves: dict[int, set[_Place]]) -> None:
+def _advance(pieces: list[bytes], piece: int, read: int, state_after: int, moves: dict[int, set[_Place]]) -> None:
     data = pieces[piece]
     place = (piece, read + 1, state_after) if read + 1 < len(data) else (*_AT_END, state_after)
     moves.setdefault(data[read], set()).add(place)

@@ -151,7 +151,7 @@ class _Parser(Reader):
         if key in ("stop", "suffix"):
             if "ending" in out:
                 self.fail("a rule takes one of stop= and suffix=")
-            out["ending"] = Ending(self.some(self.value), key == "stop")
+            out["ending"] = Ending(self.required(self.value), key == "stop")
         elif key == "stop_capture":
             out[key] = self.plain_string()
         elif key == "max_tokens":
@@ -199,7 +199,7 @@ class _Parser(Reader):
             case "%lark":
                 return self.nested(place)
             case "~":
-                return Not(self.some(self.atom))
+                return Not(self.required(self.atom))
         self.at -= 1
         return None
 

@@ -84,7 +84,7 @@ class Lowering(RightSides):
         rules = [name for name, d in self.definitions.items() if not d.is_terminal and not d.params]
         if start not in rules:
             kind = "a terminal, not a rule" if start in self.patterns.done else "not defined"
-            raise GrammarError(f"the start rule {start!r} is {kind}; rules are: {some(rules)}")
+            raise GrammarError(f"the start rule {start!r} is {kind}; rules are: {name_list(rules)}")
         self.todo += [(name, name, {}) for name in rules]
         for key, name, env in self.todo:  # grows during the loop
             check()
@@ -196,5 +196,5 @@ class Lowering(RightSides):
         return Candidate(name, pattern, language, priority)
 
 
-def some(names: Collection[str]) -> str:
+def name_list(names: Collection[str]) -> str:
     return ", ".join(list(names)[:8]) + (", ..." if len(names) > 8 else "") or "none"

@@ -100,7 +100,7 @@ class _LarkReader(Reader):
             self.at = at + 1
             place = Place(self.lines, self.offsets[at])
             if kind == "RULE" and self.kinds[at + 1] == "{":
-                return Name(written, place, tuple(self.separated("{", lambda: self.some(self.value), "}")))
+                return Name(written, place, tuple(self.separated("{", lambda: self.required(self.value), "}")))
             return Name(written, place)
         if kind == "STRING" or kind == "REGEXP":
             self.at = at + 1

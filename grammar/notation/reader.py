@@ -210,7 +210,7 @@ class Reader:
         """Read the atom that begins with a lexeme of this kind; None if no atom does."""
         return self.group(kind) if kind == "(" or kind == "[" else self.value(kind)
 
-    def some(self, read: Callable[[str], Atom | None]) -> Atom:
+    def required(self, read: Callable[[str], Atom | None]) -> Atom:
         """Return the atom that `read` (`atom` or `value`) reads here; GrammarError if there is none."""
         atom = read(self.kind)
         if atom is None:

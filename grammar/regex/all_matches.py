@@ -64,7 +64,7 @@ class _Automaton:
             if len(todo) > MAX_STATES:
                 raise TooLarge
             places = self.closure(state)
-            accepting.append(any(at == MATCH and _are_paid(debts) for at, debts in places))
+            accepting.append(any(at == MATCH and _are_met(debts) for at, debts in places))
             out: dict[int, int] = {}
             edges.append(out)
             for i, ranges in enumerate(self.program.classes):
@@ -123,6 +123,6 @@ class _Automaton:
         return out
 
 
-def _are_paid(debts: Debts) -> bool:
+def _are_met(debts: Debts) -> bool:
     """Whether a text that ends here satisfies all demands."""
     return all(nullable(a.language) != a.negative for a in debts)

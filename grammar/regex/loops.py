@@ -105,7 +105,7 @@ class _System:
             out = self.edges[place] = {}
             self.exits[place] = NOTHING
             if place.branch < 0:
-                self.exits[place] = self.paid(self.tail, place.debts)
+                self.exits[place] = self.restricted(self.tail, place.debts)
                 for b in range(len(self.branches)):
                     self.enter(out, EPSILON, b, 0, place.debts, moved=False)
             else:
@@ -169,7 +169,7 @@ class _System:
                 _add(out, _Place(place.branch, place.item, rest, debts), label)
 
     @staticmethod
-    def paid(tail: Regular, debts: Debts) -> Regular:
+    def restricted(tail: Regular, debts: Debts) -> Regular:
         for a in sorted(debts, key=repr):
             tail = restrict(tail, a)
         return tail
