@@ -36,8 +36,7 @@ class Allowance:
 
     seconds: counted from `begin` (``time.perf_counter()``), by default from now; None for no limit.
     n_bytes: growth of the resident memory of the process, whichever thread causes it, where the system reports it
-    (Linux);
-    None for no limit.
+    (Linux); None for no limit.
     late: called once, by the first check that is more than `late_seconds` after the beginning.
     poll: called by checks, at most every 50 ms; it may raise Exhausted.
     """

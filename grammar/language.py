@@ -65,8 +65,7 @@ def use(
     """Install the engine.
 
     `make` takes a tree and the largest number of states, and returns its language or raises LimitError.  `deriving`
-    answers
-    the question of the function below.
+    answers the question of the function below.
     """
     global _make, _deriving
     _make, _deriving = make, deriving

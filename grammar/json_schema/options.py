@@ -56,10 +56,10 @@ class SchemaOptions:
     formats: "assert" enforces each ``format`` that is known.  "annotate" ignores it, which is the default of the
     specification (the report lists that).
     additional_properties: "allow" takes properties that the schema does not name, where the schema does not forbid
-    them. "forbid" takes only those under ``properties`` and ``patternProperties``, in the schema of a value and in
-    all schemas that apply to the same value (``$ref``, ``allOf``, ``then``, one branch of ``anyOf``), unless one of
-    these has ``additionalProperties`` or ``unevaluatedProperties``.  Then ``{"type": "object"}`` is ``{}`` alone; a
-    schema without keywords for objects still takes any object.
+    them.  "forbid" takes only those under ``properties`` and ``patternProperties``.  The names count of the schema of a
+    value, and of all schemas that apply to the same value (``$ref``, ``allOf``, ``then``, one branch of ``anyOf``).  If
+    one of these has ``additionalProperties`` or ``unevaluatedProperties``, that decides instead.  Under "forbid",
+    ``{"type": "object"}`` is ``{}`` alone; a schema without keywords for objects still takes any object.
     required: "listed" requires the names under ``required``; "all" also requires every name under ``properties``.
     lenient: conditions that cannot be enforced are ignored, at the smallest place that contains them, so invalid
     documents can be written there (the report lists each as widened).  Otherwise such a condition is an error.

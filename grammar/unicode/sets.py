@@ -5,8 +5,7 @@ Calling a predicate 1,114,112 times from Python costs a tenth of a second, and m
 
 Method.  Everything is computed on first use, and once.
 - ``\d \w \s`` of Python: :mod:`re` itself finds the runs in one string of all code points (about 5 ms for ``\w``).
-That
-  is exact by construction: the ranges are what Python's ``\w`` matches.
+  That is exact by construction: the ranges are what Python's ``\w`` matches.
 - General categories: one pass of ``unicodedata.category`` over the planes with assigned characters.
 - Scripts, Alphabetic, Emoji: the tables of :mod:`wfsa.grammar.unicode.scripts`.
 - Case: two code points are equal without case if their simple case folding (statuses C and S of CaseFolding.txt) is

@@ -3,12 +3,12 @@
 Problem.  JSON Schema ignores words that it does not know, so a misspelled keyword enforces nothing, and nothing reports
 it.  But most unknown words are intended: ``x-...``, ``markdownDescription``, ``example``.
 
-Method.  A word is a slip if no draft has it as a keyword, and if it is one edit (two for keywords of `LONG` letters or
-more) away from a keyword that has an effect on documents.  An edit inserts, deletes or replaces a letter or swaps two
-neighbours (optimal string alignment, after F. J. Damerau 1964), regardless of case.  Words near an annotation only
-(``titel``) do no harm and are ignored.  So are words that begin with a mark (``_enum`` is a common way to disable a
-keyword) and those of `MEANT_ELSEWHERE`.  Of 824 unknown words in 9,849 schemas in use, 41 are reported, and each is a
-slip.
+Method.  A word is a slip if no draft has it as a keyword, and if it is close to a keyword that has an effect on
+documents: one edit away, or two for keywords of `LONG` letters or more.  An edit inserts, deletes or replaces a letter
+or swaps two neighbours (optimal string alignment, after F. J. Damerau 1964), regardless of case.  Words near an
+annotation only (``titel``) do no harm and are ignored.  So are words that begin with a mark (``_enum`` is a common way
+to disable a keyword) and those of `MEANT_ELSEWHERE`.  Of 824 unknown words in 9,849 schemas in use, 41 are reported,
+and each is a slip.
 
 Cost: unknown keywords only, each spelling once; at most `MAX_WORDS` per document.
 """

@@ -20,7 +20,6 @@ Cost: trees are linear in the number of digits; bounds beyond `MAX_DIGITS` digit
 
 Rejected: an automaton for values with exponents.  It must count digits against the exponent, which is not regular for
 unbounded exponents.
-for unbounded exponents.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ Method.  Let a mantissa be m > 0.  Each condition on ``m * 10^k`` used here boun
     at most c                                             k <= q - s,  one less if D > C
     multiple of c    m = D * 10^t and c = A * 10^x        k >= x - t + n,  n the least with A | D * 10^n  (none: never)
 
-(D has neither leading nor trailing zeros; whole numbers are the multiples of 1.)  So one pass over the mantissa, which
-keeps s or t and a comparison or a remainder, yields a range of exponents, and the exponent is compared with that range.
+(D has neither leading nor trailing zeros; whole numbers are the multiples of 1.)  So one pass over the mantissa keeps s
+or t, and a comparison or a remainder.  It yields a range of exponents, and the exponent is compared with that range.
 
 The distance from the point is bounded: `PLACES` digits before it and `PLACES` after it, or as many more as the bound
 itself has.  Up to there every exponent is decided, and without an exponent every mantissa is.  Where the exponent is
