@@ -287,6 +287,7 @@ def test_a_farm_on_ray(cluster: Any, vocabs: dict[str, wfsa.Vocab], tmp_path: Pa
     assert compile_all(sources[3:4], vocabs, tmp_path, ray="auto").count("failed before") == 2
 
 
+@pytest.mark.slow
 def test_ray_workers_write_where_the_caller_means(
     cluster: Any, vocabs: dict[str, wfsa.Vocab], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -299,6 +300,7 @@ def test_ray_workers_write_where_the_caller_means(
     assert "MemoryError" in report.failures[0].error
 
 
+@pytest.mark.slow
 def test_a_store_on_ray_that_takes_nothing(cluster: Any, vocabs: dict[str, wfsa.Vocab], tmp_path: Path) -> None:
     folder = _path(tmp_path, _sources(1)[0], vocabs["one"]).parent
     folder.parent.mkdir()

@@ -18,7 +18,8 @@ from wfsa.fleet.store.artifact import name_of
 from wfsa.storage.places import Place
 
 ROOT = Path(__file__).resolve().parents[2]
-N_SCHEMAS, N_PROCESSES = 24, 8
+N_SCHEMAS = 24
+N_PROCESSES = [3, pytest.param(8, marks=pytest.mark.slow)]  # each takes a second to begin
 
 
 @pytest.fixture(scope="module")
@@ -44,11 +45,13 @@ def schemas() -> list[tuple[Any, str, str]]:
     return found
 
 
-def _run(url: str, options: dict[str, Any], vocab: Path, schemas: Path) -> list[dict[str, int]]:
+def _run(
+    n_processes: int, url: str, options: dict[str, Any], vocab: Path, schemas: Path
+) -> list[dict[str, int]]:
     command = [sys.executable, "-m", "tests.fleet.fleet_worker", url, json.dumps(options), str(vocab), str(schemas)]
     processes = [
         subprocess.Popen([*command, str(seed)], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for seed in range(N_PROCESSES)
+        for seed in range(n_processes)
     ]
     told = []
     for process in processes:
@@ -58,9 +61,10 @@ def _run(url: str, options: dict[str, Any], vocab: Path, schemas: Path) -> list[
     return told
 
 
+@pytest.mark.parametrize("n_processes", N_PROCESSES)
 @pytest.mark.parametrize("where", ["folder", "s3"])
 def test_processes_at_once(
-    where: str, vocab: wfsa.Vocab, schemas: list[Any], tmp_path: Path, request: pytest.FixtureRequest
+    where: str, n_processes: int, vocab: wfsa.Vocab, schemas: list[Any], tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     url, options = (f"file://{tmp_path}/far", {}) if where == "folder" else request.getfixturevalue("s3")
     vocab.save(tmp_path / "v.vocab")
@@ -69,12 +73,13 @@ def test_processes_at_once(
     # One object is damaged before anybody begins.
     wrong = name_of(ConstraintStore(None, vocab).key(schemas[0][0]), vocab)
     objects.write(wrong, [b"damaged" * 1000])
-    told = _run(url, options, tmp_path / "v.vocab", tmp_path / "schemas.json")
-    assert [one["right"] for one in told] == [N_SCHEMAS] * N_PROCESSES
+    told = _run(n_processes, url, options, tmp_path / "v.vocab", tmp_path / "schemas.json")
+    assert [one["right"] for one in told] == [N_SCHEMAS] * n_processes
     assert all(one["compiles"] + one["hits"] == N_SCHEMAS and one["failures"] == 0 for one in told)
     assert len(objects.listing()) == N_SCHEMAS
-    later = _run(url, options, tmp_path / "v.vocab", tmp_path / "schemas.json")  # replicas that begin after them
-    assert [one["hits"] for one in later] == [N_SCHEMAS] * N_PROCESSES
+    # Replicas that begin after them.
+    later = _run(n_processes, url, options, tmp_path / "v.vocab", tmp_path / "schemas.json")
+    assert [one["hits"] for one in later] == [N_SCHEMAS] * n_processes
     assert not any(one["compiles"] or one["published"] or one["damaged"] for one in later)
 
 

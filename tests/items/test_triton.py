@@ -25,7 +25,7 @@ from wfsa.items.backends.triton import TritonItems  # noqa: E402
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 # No shrinking: in the interpreter it takes minutes.
 QUICK = settings(
-    max_examples=10 if DEVICE == "cpu" else 100, deadline=None, suppress_health_check=[HealthCheck.too_slow],
+    max_examples=6 if DEVICE == "cpu" else 100, deadline=None, suppress_health_check=[HealthCheck.too_slow],
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
 )  # fmt: skip
 
