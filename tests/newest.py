@@ -76,7 +76,7 @@ class Environment:
         return [f"{one} ({error})" for one, error in alone if error is not None]
 
     def _install(self, options: tuple[str, ...], wanted: list[str]) -> str | None:
-        """Return None if pip installed everything, or the last line of what pip said."""
+        """Return None if pip installed everything, else the last line of its output."""
         done = self.pip("install", "--quiet", "--upgrade", *options, *wanted, quiet=True)
         return None if done.returncode == 0 else (done.stderr.strip().splitlines() or ["no message"])[-1]
 

@@ -1,9 +1,9 @@
-"""Print the requirements that ``pyproject.toml`` declares, for a pip that is to install them without the project.
+"""Prints the requirements that ``pyproject.toml`` declares, so that pip can install them without the project.
 
-``python tests/requirements.py build dependencies test`` prints what ``[build-system]`` requires, what
-``[project.dependencies]`` has and an extra, one requirement a line. The Makefile installs them in layers of their own,
-so that an edit of the sources never runs the resolver again, and at the versions of tests/pins.txt.
-Python 3.10 has no TOML reader in its standard library; the subset used here needs none.
+``python tests/requirements.py build dependencies test`` prints the requirements of ``[build-system]``, of
+``[project.dependencies]`` and of an extra, one requirement per line. The Makefile installs them in separate layers, at
+the versions of tests/pins.txt, so that an edit of the sources never runs the resolver again.
+Python 3.10 has no TOML reader in its standard library, and the subset used here does not need one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Compile the kernel that masks logits for compute capability 9.0, which needs no GPU: types, not results.
+"""Compiles the kernel that masks logits for compute capability 9.0, without a GPU: this checks types, not results.
 
-Run as a program without TRITON_INTERPRET (``python -m tests.bitmask.compile_kernel``): the interpreter is chosen when
-Triton is imported.
+Run it as a program without TRITON_INTERPRET (``python -m tests.bitmask.compile_kernel``), since Triton chooses the
+interpreter on import.
 """
 
 from __future__ import annotations

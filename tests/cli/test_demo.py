@@ -77,7 +77,7 @@ def test_encoding_round_trips(encoder: PromptEncoder, model_path: Path, text: st
 
 def test_merges_are_applied(encoder: PromptEncoder) -> None:
     assert len(encoder.encode(" the capital of France")) == 4
-    assert len(encoder.encode("2024")) == 4  # digits stand alone
+    assert len(encoder.encode("2024")) == 4  # each digit is a token
 
 
 def test_chat_form(encoder: PromptEncoder) -> None:
@@ -126,7 +126,7 @@ def test_the_context_has_an_end(model: GgufModel) -> None:
             model.forward(ids)
 
 
-def test_files_that_are_no_model(tmp_path: Path) -> None:
+def test_files_that_are_not_models_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "m.gguf"
     path.write_bytes(b"GGUF\x03\x00\x00\x00" + bytes(16))
     with pytest.raises(ModelError, match="llama architecture"):
@@ -138,12 +138,12 @@ def test_files_that_are_no_model(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["F32", "F16", "Q4_0", "Q4_1", "Q8_0", "Q6_K"])
 def test_tensors(kind: str) -> None:
-    """Against the package gguf, which quantises and reads; types of no layout here go to it."""
+    """Tensors equal those of the package gguf, which also reads the types without a layout here."""
     gguf = pytest.importorskip("gguf", reason="the package gguf is not installed")
     of = gguf.GGMLQuantizationType[kind]
     block, n_bytes = gguf.GGML_QUANT_SIZES[of]
     rng = np.random.default_rng(3)
-    if kind == "Q6_K":  # which it reads only
+    if kind == "Q6_K":  # gguf can only read this type
         raw = rng.integers(0, 60, (3, 2 * n_bytes)).astype(np.uint8)
         shape: tuple[int, ...] = (3, 2 * block)
     else:
@@ -191,7 +191,7 @@ def test_schema_files(tmp_path: Path) -> None:
 
 
 class Rambling:
-    """Stands for a model that always likes ``a`` best."""
+    """A model that always gives ``a`` the largest logit."""
 
     context = 1000
 
@@ -223,7 +223,7 @@ def test_documents_are_complete_within_the_budget() -> None:
 
 
 def test_the_demo(model_path: Path, tmp_path: Path) -> None:
-    """The whole of it, on a small schema: exit code 0 says that the document was finished and valid."""
+    """The demo runs on a small schema; exit code 0 means that the document is finished and valid."""
     from rich.console import Console
 
     import wfsa

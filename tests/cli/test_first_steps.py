@@ -1,4 +1,4 @@
-"""What somebody types first: no arguments, misspelt words, a schema without a vocabulary, files from an editor."""
+"""First uses of the command line: no arguments, misspelt words, a schema without a vocabulary, files of an editor."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_grammars_are_checked_without_a_vocabulary(run: Run, tmp_path: Path, nam
     assert [run("check", tmp_path / name, word)[0] for word in ("aab", "aac", "aa")] == [0, 1, 1]
 
 
-def test_tokens_are_bytes_without_a_vocabulary_which_is_said(run: Run, schema: Path, vocab: Path) -> None:  # noqa: F811
+def test_tokens_are_bytes_without_a_vocabulary_with_a_note(run: Run, schema: Path, vocab: Path) -> None:  # noqa: F811
     code, out, err = run("mask", schema, '{"')
     assert code == 0 and "'n'" in out and "every byte is a token" in err
     code, out, err = run("trace", schema, GOOD, "--json")
@@ -89,7 +89,7 @@ def test_tokens_are_bytes_without_a_vocabulary_which_is_said(run: Run, schema: P
     assert code == 0 and "every byte is a token" in err
 
 
-def test_what_does_not_fit_together_is_refused(run: Run, schema: Path, artifact: Path) -> None:  # noqa: F811
+def test_arguments_that_do_not_fit_together_are_refused(run: Run, schema: Path, artifact: Path) -> None:  # noqa: F811
     refused(run("inspect", schema), "or use wfsa report")
     refused(run("check", artifact, GOOD, "--lenient"), "--set and --lenient are for a schema or grammar")
     refused(run("check", schema, GOOD, "--eos", "3"), "--eos and --logits need --vocab")
@@ -118,10 +118,10 @@ def test_the_line_end_of_a_file_is_no_part_of_the_text(
     (tmp_path / "answer.json").write_bytes(GOOD.encode() + end.encode())
     for source in (artifact, schema):
         assert run(command, source, "--file", tmp_path / "answer.json")[0] == 0
-        assert (run(command, source, GOOD + end)[0] == 0) == (end == "")  # a text that is typed is taken as it is
+        assert (run(command, source, GOOD + end)[0] == 0) == (end == "")  # a text on the command line is not changed
 
 
-def test_a_dropped_line_end_is_said(run: Run, artifact: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_a_dropped_line_end_is_reported(run: Run, artifact: Path, tmp_path: Path) -> None:  # noqa: F811
     (tmp_path / "answer.json").write_text(GOOD + "\n")
     where = ("check", artifact, "--file", tmp_path / "answer.json")
     assert run(*where)[1] == "accepted: 26 bytes, without the file's final line end\n"
@@ -155,7 +155,7 @@ def test_the_explorer_begins_with_a_text_without_its_line_end(tmp_path: Path, sc
 
 
 def by_trying(text: bytes, constraint: wfsa.Constraint) -> bytes:
-    """The twin of `drop_refused_line_end`, a byte at a time."""
+    """Drop a refused line end byte by byte, as the twin of `drop_refused_line_end`."""
 
     def taken(of: bytes) -> tuple[int, bool]:
         state = constraint.start()

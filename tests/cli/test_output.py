@@ -1,4 +1,4 @@
-"""Where output goes: pipes that nobody reads, closed streams, terminals without colours; places inside characters."""
+"""Output to pipes without a reader, closed streams and terminals without colours; places within characters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wfsa.cli import readable, terminal
 
 
 def unread(*arguments: object, buffered: bool = True) -> tuple[int, str]:
-    """Exit code and standard error of a command whose output is a pipe that nobody reads any more."""
+    """Return the exit code and standard error of a command that writes to a pipe without a reader."""
     environment = {**os.environ, "PYTHONUNBUFFERED": "" if buffered else "1"}
     reader, writer = os.pipe()
     os.close(reader)
@@ -35,12 +35,12 @@ def shell(arguments: str, *paths: Path) -> tuple[int, str]:
 
 @pytest.mark.parametrize("buffered", [True, False])
 @pytest.mark.parametrize("more", [(), ("--json",)])
-def test_a_reader_that_has_enough_is_no_error(
+def test_a_reader_that_stops_early_is_not_an_error(
     more: tuple[str, ...], buffered: bool, artifact: Path, tmp_path: Path  # noqa: F811
 ) -> None:  # fmt: skip
     assert unread("report", tmp_path / "person.json", *more, buffered=buffered) == (0, "")
     assert unread("inspect", artifact, *more, buffered=buffered) == (0, "")
-    for command in ("check", "trace"):  # the verdict is known all the same
+    for command in ("check", "trace"):  # the verdict is known already
         assert unread(command, artifact, "{", *more, buffered=buffered) == (1, "")
     assert unread("check", artifact, '{"name": "A", "age": 3}', *more, buffered=buffered) == (0, "")
 
@@ -80,7 +80,7 @@ def test_a_place_inside_of_a_character_is_the_character_s(run: Run, vocab: Path,
     text = "aÄ😀x".encode()
     assert [readable.character_at(text, offset)[0] for offset in range(9)] == [0, 1, 1, 3, 3, 3, 3, 7, 8]
     assert readable.place_text(text, 2) == "byte 2 (line 1, column 2)" and readable.context_text(text, 2) == "a‸Ä😀x"
-    broken = b"\xc3x\x84\xff\xf0\x9f\x98"  # no character is whole but x
+    broken = b"\xc3x\x84\xff\xf0\x9f\x98"  # only x is a whole character
     assert [readable.character_at(broken, offset)[0] for offset in range(7)] == [*range(7)]
     assert [readable.character_name(broken, offset) for offset in (0, 1, 2)] == ["\\xc3", "x", "\\x84"]
     out = tmp_path / "r.wfsa"

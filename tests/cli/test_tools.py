@@ -1,4 +1,4 @@
-"""trace, profile, bench, JSON output, colours and completion."""
+"""The commands trace, profile and bench, JSON output, colours and completion."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from wfsa.vocab.cut import Greedy, cut
 
 BYTES = Vocab([bytes([b]) for b in range(256)] + [b"ab", b"abc", b"</s>"], [258], [258])
 Fixture = Callable[..., Any]
-cli = importlib.import_module("wfsa.cli.main")  # wfsa.cli.main is its function
+cli = importlib.import_module("wfsa.cli.main")  # the attribute wfsa.cli.main is a function
 
 
 def test_a_text_is_cut_into_the_longest_tokens() -> None:
@@ -62,13 +62,13 @@ def test_trace_says_where_a_text_is_refused(run: Run, artifact: Path) -> None:  
     assert code == 1 and "refused at byte 22 (line 1, column 22): token 45" in out.splitlines()[-1]
     end = json.loads(run("trace", artifact, '{"name": "é", "age": -3}', "--json")[1].splitlines()[-1])
     assert end["offset"] == 22 and end["refused"] == ord("-")
-    # Of a token, the first byte that is refused; one that is refused for what it is begins there.
+    # The place is the first refused byte of a token, or its beginning if the token itself is refused.
     for ids, offset in (("123,257", 2), ("123,256", 1), ("123,260", 1), ("123,999", 1)):
         end = json.loads(run("trace", artifact, "--ids", ids, "--json")[1].splitlines()[-1])
         assert end["offset"] == offset, ids
 
 
-def test_trace_tells_each_token_as_it_comes() -> None:
+def test_trace_writes_each_token_as_it_arrives() -> None:
     asked = []
 
     def ids() -> Iterator[int]:
@@ -81,7 +81,7 @@ def test_trace_tells_each_token_as_it_comes() -> None:
     assert [step.get("text") for step in steps] == ["a", "b", '"', None]
 
 
-def test_rows_of_a_trace_stand_in_columns(run: Run, artifact: Path) -> None:  # noqa: F811
+def test_rows_of_a_trace_are_aligned(run: Run, artifact: Path) -> None:  # noqa: F811
     head, *rows = run("trace", artifact, '{"name": "Ada", "age": 3}')[1].splitlines()[:-2]
     assert len(rows) == 17 and len({len(row) for row in rows}) == 1
     assert head.endswith("to the end") and len(head) == len(rows[0]) and head.index("token") == rows[0].index("'{")
@@ -139,7 +139,7 @@ def test_colours_show_the_place_and_send_nothing_of_the_text_to_the_terminal() -
     assert coloured("aÄx".encode(), 2) == "\x1b[32ma\x1b[0m\x1b[41;97mÄ\x1b[0m\x1b[2mx\x1b[0m"
 
 
-def test_options_may_stand_before_the_text(run: Run, artifact: Path, vocab: Path) -> None:  # noqa: F811
+def test_options_are_allowed_before_the_text(run: Run, artifact: Path, vocab: Path) -> None:  # noqa: F811
     text = '{"name": "Ada", "age": 3}'
     for command in ("check", "trace"):
         assert run(command, "--json", artifact, "--vocab", vocab, text)[0] == 0
@@ -149,7 +149,7 @@ def test_options_may_stand_before_the_text(run: Run, artifact: Path, vocab: Path
 
 
 def command_lines() -> Iterator[tuple[str, str]]:
-    """Where it stands, and a command line, of the examples in --help and of the pages."""
+    """Yield a place and a command line for each example in --help and in the pages."""
     texts = {f"wfsa {name} --help": cli._module(name).EXAMPLES for name in cli.COMMANDS} | {"wfsa --help": cli.EXAMPLES}
     root = Path(__file__).resolve().parents[2]
     for page in (root / "README.md", *root.glob("docs/**/*.md")):
@@ -171,7 +171,7 @@ def test_command_lines_that_are_shown_can_be_parsed(place: str, line: str) -> No
 # --- profile -------------------------------------------------------------------------------------------------------
 
 
-def test_what_a_schema_costs_by_place() -> None:
+def test_costs_of_a_schema_are_reported_by_place() -> None:
     schema = {
         "type": "object",
         "properties": {
@@ -190,7 +190,7 @@ def test_what_a_schema_costs_by_place() -> None:
     assert schema_costs(schema, BYTES, seconds=0).left_out == 2
 
 
-def test_what_is_advised_on_the_root_and_through_references(run: Run, tmp_path: Path, vocab: Path) -> None:  # noqa: F811
+def test_advice_on_the_root_and_through_references(run: Run, tmp_path: Path, vocab: Path) -> None:  # noqa: F811
     kinds = {f"o{n}": {"type": "object", "properties": {f"p{n}": {}}, "required": [f"p{n}"]} for n in range(14)}
     schema = {"anyOf": [{"$ref": f"#/$defs/{name}"} for name in kinds], "$defs": kinds}
     costs = schema_costs(schema, BYTES, seconds=0)
@@ -209,7 +209,7 @@ def test_options_that_change_nothing_are_not_tried(places: dict[str, Any]) -> No
     assert names == ["whitespace=compact"] + ["formats=annotate"] * formats + ["unique_items=unchecked"] * unique
 
 
-def test_what_only_the_first_compilations_pay_is_not_of_the_schema(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_costs_of_first_compilations_are_not_charged_to_the_schema(monkeypatch: pytest.MonkeyPatch) -> None:
     now, durations = [0.0], itertools.chain([0.013, 0.008, 0.008], itertools.repeat(0.001))
 
     def compiled(*_: Any, **__: Any) -> Any:
@@ -240,7 +240,7 @@ KINDLESS = {"type": "object", "properties": {"x": {"type": "string"}}}
          "these 4 branches of anyOf share no discr"),
         ({"anyOf": [{"$ref": f"#/$defs/o{n}"} for n in range(4)],
           "$defs": {f"o{n}": {"allOf": [KINDLESS, {"properties": {"k": {"const": n}}}]} for n in range(4)}}, None),
-        ({"anyOf": [{"$ref": "#/$defs/no"}] * 4}, None),  # where references lead nowhere, nothing can be said
+        ({"anyOf": [{"$ref": "#/$defs/no"}] * 4}, None),  # no advice without the targets of references
         ({"anyOf": [{"$ref": "other.json"}] * 4}, None),
         ({"anyOf": [{"$ref": "#"}] * 4}, None),
         ({"anyOf": [{"properties": {"k": {"enum": [n, n + 1]}}} for n in range(4)]}, "share no discr"),
@@ -275,11 +275,11 @@ def test_bench(run: Run, tmp_path: Path, vocab: Path) -> None:  # noqa: F811
     lines = run("bench", tmp_path / "s.json", "--vocab", vocab, "--json", "--repeats", "1")[1].splitlines()
     rows = {row["engine"]: row for row in map(json.loads, lines)}
     assert rows["wfsa"]["accepted"] == 3 and rows["wfsa"]["masks"] > 10 and not rows["wfsa"]["error"]
-    assert all(row["masks"] > 0 for row in rows.values() if not row["error"])  # what others take is theirs
+    assert all(row["masks"] > 0 for row in rows.values() if not row["error"])  # errors of other engines are allowed
 
 
 class Guidance:
-    """What `_llguidance` asks for, and a matcher that calls the tokenizer inside its masks, as llguidance's does."""
+    """A double of the module llguidance, whose matcher calls the tokenizer inside its masks, as the real one does."""
 
     def __init__(self, tokenizer: Any, grammar: str, log_level: int) -> None:
         self.tokenizer = tokenizer
@@ -300,7 +300,7 @@ class Guidance:
 RIVALS = ("llguidance", "xgrammar", "glrmask", "outlines_core")
 
 
-def test_what_belongs_to_the_vocabulary_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_objects_of_the_vocabulary_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
     real = Greedy.__init__
     monkeypatch.setattr(Greedy, "__init__", lambda self, of: (made.append(self), real(self, of))[1])
@@ -315,8 +315,8 @@ def test_what_belongs_to_the_vocabulary_is_made_once(monkeypatch: pytest.MonkeyP
     assert len(made) == 1
 
 
-def test_what_is_timed_is_the_engine_s_own_work() -> None:
-    """Nothing of an earlier compilation is left to be freed, and the collector is at rest along a text."""
+def test_only_the_engine_s_own_work_is_timed() -> None:
+    """Objects of earlier compilations are freed before, and the collector does not run along a text."""
     earlier: list[Any] = []
 
     class Matcher:
@@ -400,7 +400,7 @@ def test_names_of_a_schema_do_not_reach_the_terminal(run: Run, tmp_path: Path) -
         assert n in (4, 5) or "x1b[31m" in out + told or "u001b[31m" in out + told, arguments
 
 
-def test_what_no_token_spells_is_not_accepted(run: Run, tmp_path: Path) -> None:  # noqa: F811
+def test_a_text_without_tokens_is_not_accepted(run: Run, tmp_path: Path) -> None:  # noqa: F811
     vocabulary, source, artifact = tmp_path / "v.vocab", tmp_path / "s.re", tmp_path / "s.wfsa"  # noqa: F811
     some = Vocab([b"a", b"b", b"</s>"], [2], [2])
     some.save(vocabulary)

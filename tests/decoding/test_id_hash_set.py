@@ -1,4 +1,4 @@
-"""The hash set against a Python set of tuples."""
+"""The hash set agrees with a Python set of tuples."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_many_ids(sizes: tuple[int, ...], device: str) -> None:
     assert ids.contains(torch.from_numpy(rows).to(device).reshape(100, -1, len(sizes))).all()
     near = rows.copy()
     level = rng.integers(0, len(sizes), len(near))
-    near[np.arange(len(near)), level] = rng.integers(0, np.asarray(sizes)[level])  # one code is another one
+    near[np.arange(len(near)), level] = rng.integers(0, np.asarray(sizes)[level])  # change one code
     truth = set(map(tuple, rows.tolist()))
     assert len(ids) == len(truth) and ids.deepest < 16
     assert ids.contains(torch.from_numpy(near).to(device)).tolist() == [tuple(row) in truth for row in near.tolist()]

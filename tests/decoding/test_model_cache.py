@@ -1,7 +1,7 @@
 """Models that call their cache `cache`, as in transformers 5.24, and models that call it `past_key_values`.
 
-Each model here has one of the names whatever version is installed, refuses the other, and returns an output that has
-its own name only.
+Each model here has one of the names with any installed version, refuses the other, and returns an output with only its
+own name.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NATIVE = next(n for n in NAMES if n in inspect.signature(transformers.LlamaForCa
 
 
 class _Llama(transformers.LlamaForCausalLM):  # type: ignore[misc]
-    """A Llama whose forward names its cache itself."""
+    """A Llama whose forward has its own name for the cache."""
 
     def _answer(self, name: str, cache: Any, arguments: dict[str, Any]) -> SimpleNamespace:
         output = super().forward(**arguments, **{NATIVE: cache})
@@ -53,7 +53,7 @@ class OldName(_Llama):
 
 
 def _as(kind: type) -> Any:
-    """The tiny Llama with the weights of ``tiny_model("llama", 0)``, under another class."""
+    """Return the tiny Llama with the weights of ``tiny_model("llama", 0)`` as another class."""
     plain = tiny_model("llama", 0)
     model = kind(plain.config)
     model.to(torch.float64).load_state_dict(plain.state_dict())
@@ -116,7 +116,7 @@ def test_searches_do_not_warn_of_a_renamed_cache() -> None:
     handler.emit = lambda record: records.append(record.getMessage())  # type: ignore[method-assign]
     root = hf_logging.get_logger("transformers")
     root.addHandler(handler)
-    clear = getattr(logging.Logger.warning_once, "cache_clear", None)  # it tells each message once a process
+    clear = getattr(logging.Logger.warning_once, "cache_clear", None)  # transformers logs each message once per process
     if clear is not None:
         clear()
     try:

@@ -1,4 +1,4 @@
-"""The head against the definition, the drafts against every id there is, training on a rule that can be learnt."""
+"""The head agrees with the definition and drafts with a ranking of all ids, and training learns a rule."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _head(seed: int = 0, kind: Any = NezhaHead, **options: Any) -> Any:
     head = kind(SIZES, 32, **options).double().eval()
     with torch.no_grad():
         for parameter in head.parameters():
-            parameter.mul_(3)  # choices matter
+            parameter.mul_(3)  # sharper distributions
     return head
 
 
@@ -56,7 +56,7 @@ def _index(items: list[tuple[int, ...]]) -> ItemIndex:
 
 
 def _scores(model: Any, head: NezhaHead, prompts: list[list[int]]) -> Any:
-    """log P of every id, [B, 120], each by teacher forcing."""
+    """Return log P of every id, [B, 120], each by teacher forcing."""
     every = torch.tensor(list(itertools.product(*map(range, SIZES))))
     with torch.no_grad():
         hidden = head.hidden(model, prompts)
@@ -91,7 +91,7 @@ def test_padding_changes_nothing(family: str) -> None:
 @pytest.mark.parametrize("options", HEADS, ids=str)
 @pytest.mark.parametrize("seed", range(3))
 def test_drafts_are_those_of_the_published_algorithm(options: dict[str, Any], seed: int) -> None:
-    """Against Algorithm 3 in plain Python: with a set of ids that holds a quarter of all, and without a check."""
+    """Drafts equal Algorithm 3 in plain Python, with a set of a quarter of all ids, and without a check."""
     model, head, items = tiny_model("llama", seed), _head(seed, **options), _catalogue(seed=seed)
     with torch.no_grad():
         hidden = head.hidden(model, PROMPTS)
@@ -109,8 +109,8 @@ def test_drafts_are_those_of_the_published_algorithm(options: dict[str, Any], se
                 assert found.valid[request].tolist() == [ids is not None and i < n for i in range(n_beams)]
 
 
-def test_the_set_of_ids_filters_before_the_best_are_kept() -> None:
-    """With the two best drafts taken out of the set, two beams propose two other ids.  A check afterwards has none."""
+def test_the_set_of_ids_filters_before_the_best_are_selected() -> None:
+    """Without the two best drafts in the set, two beams propose two other ids; a later check would leave none."""
     model, head = tiny_model("llama", 0), _head()
     best = {tuple(codes) for codes in nezha_search(model, head, PROMPTS[:1], n_beams=2).codes[0].tolist()}
     others = IdHashSet([codes for codes in itertools.product(*map(range, SIZES)) if codes not in best], SIZES)
@@ -119,7 +119,7 @@ def test_the_set_of_ids_filters_before_the_best_are_kept() -> None:
 
 
 def test_no_transition_ignores_the_codes_that_were_chosen() -> None:
-    """NEZHA-1: the codes are independent given the prompt, and h_0 has no part in them."""
+    """In NEZHA-1 the codes are independent given the prompt, and do not depend on h_0."""
     model, head = tiny_model("llama", 0), _head(transition="none")
     with torch.no_grad():
         hidden = head.hidden(model, PROMPTS)
@@ -152,7 +152,7 @@ def test_fewer_beams_than_asked_are_flagged() -> None:
     items = [(0, 0, 0), (1, 0, 0), (1, 1, 1), (4, 3, 5)]
     model, head = tiny_model("llama", 0), _head(kind=MixedHead)
     with torch.no_grad():
-        head.codes[0].bias[0] = torch.inf * -1  # the model says never: an item, and no beam
+        head.codes[0].bias[0] = torch.inf * -1  # the item has probability 0, so it is not a beam
     found = nezha_search(model, head, PROMPTS, n_beams=4, verify=_index(items))
     assert found.valid.tolist() == [[True, True, True, False]] * 3
     assert (found.codes[:, 3] == -1).all() and torch.isneginf(found.scores[:, 3]).all()
@@ -170,8 +170,8 @@ HEADS_TO_TRAIN = {
 def test_training_learns_a_rule_that_needs_the_transition(rule: str, learners: set[str]) -> None:
     """The first code is a coin; the others follow from it and the prompt's last token.
 
-    Under "sum" the second code has a part from the coin and a part from the prompt, which a linear head can add up.
-    Under "product" the coin permutes what the prompt says: s + E[c] under a linear head cannot express it.
+    Under "sum" the second code is a sum of parts from the coin and the prompt, which a linear head can express.
+    Under "product" the coin permutes the part from the prompt, which s + E[c] under a linear head cannot express.
     """
     losses = {}
     for name, make in HEADS_TO_TRAIN.items():

@@ -1,7 +1,7 @@
-"""Real texts for real grammars, and the references that judge them.
+"""Real texts for real grammars, and references that judge them.
 
-SAMPLES[grammar]         texts that the grammar derives, where no file of texts is recorded for it
-recorded(data, grammar)  those of ``texts/*.jsonl.gz`` that Lark itself parses, as ``parses_with_lark.json`` says
+SAMPLES[grammar]         texts that the grammar derives, if no file of texts is recorded for it
+recorded(data, grammar)  texts of ``texts/*.jsonl.gz`` that Lark itself parses, by ``parses_with_lark.json``
 corrupted(text, random)  one character deleted, inserted or replaced
 llama_json(text)         an independent recognizer of ``gbnf/json.gbnf``
 """
@@ -74,7 +74,7 @@ def grammar_text(data: Path, name: str) -> str:
 
 
 def recorded(data: Path, name: str, longest: int | None = None) -> list[str]:
-    """The recorded texts for a grammar of `RECORDED`, or the samples; `longest` in characters."""
+    """Return the recorded texts for a grammar of `RECORDED`, or the samples; `longest` is in characters."""
     if name in ("lark/lark.lark", "llguidance/lark.lark"):
         return [grammar_text(data, file) for file in LARK_FILES]
     if name not in RECORDED:
@@ -100,7 +100,7 @@ _SCALAR = re.compile(f"(?:{_NUMBER}|true|false|null)(?:{_SPACE.pattern})")
 
 
 def llama_json(text: str) -> bool:
-    """Does ``gbnf/json.gbnf`` derive the text?  Its tokens are deterministic, so no step needs to look back."""
+    """Whether ``gbnf/json.gbnf`` derives the text; its tokens are deterministic, so no step needs backtracking."""
 
     def eat(pattern: re.Pattern[str], at: int) -> int:
         found = pattern.match(text, at)

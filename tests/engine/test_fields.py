@@ -43,7 +43,7 @@ def run(folder: Path, *options: str) -> list[str]:
 
 
 def test_a_field_is_named_once(tmp_path: Path) -> None:
-    """The program prints what each visitor does; only `fields` differs between its two builds, beside the members."""
+    """The program prints the actions of each visitor; its two builds differ only in the members and `fields`."""
     lines = {"older": run(tmp_path, "-DOLDER"), "newer": run(tmp_path)}
     bytes_of = {}
     for build, printed in lines.items():
@@ -53,6 +53,6 @@ def test_a_field_is_named_once(tmp_path: Path) -> None:
         bytes_of[build] = int(toy), int(expansion)
     assert lines["older"] == OLDER.splitlines()
     assert [line for line in lines["newer"] if line not in lines["older"]] == NEWER.splitlines()
-    # Memory is a block for the colours, one for the rows, one for each row that is not empty, one for the scratch.
+    # Memory has blocks for the colours, the rows, each row that is not empty, and the scratch space.
     assert bytes_of["newer"][0] - bytes_of["older"][0] == 32 + 80 + 32 + 32
     assert bytes_of["newer"][1] - bytes_of["older"][1] == 32

@@ -1,7 +1,7 @@
-"""Named cases: grammars that a random search found, or that a person thought of, walked through exhaustively.
+"""Named cases: grammars from random searches or written by hand, walked exhaustively.
 
-Every sequence of up to `DEPTH` tokens is tried, in every mode and on both sides of an artifact.
-Once here, a case stays.
+Every sequence of up to `DEPTH` tokens is tried, in every mode, directly and through an artifact.
+A case is never removed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def case(
     units: tuple[tuple[int, int] | None, ...] = (),
     ties: Ties = "first",
 ) -> Case:
-    """Terminals by number, nonterminals as ~number; the first is the start."""
+    """Make a case: terminals are numbers, nonterminals ~numbers, and the first is the start."""
     terminals = tuple(
         Terminal(
             f"T{i}", literal(p) if isinstance(p, str) else p, priorities[i] if priorities else 0,
@@ -99,7 +99,7 @@ CASES = {
     "ahead: two equal literals after a recursion": case(
         "longest", ["a", "a"], [(0, (0,)), (0, (0, E0, ~2)), (1, (0,)), (2, (1,)), (2, (0, 0))], (b"a", b"b", b"aa")
     ),
-    # Thought of.
+    # Written by hand.
     "the shorter cut is void when the longer arrives": case(
         "longest", ["a", "abc", "b"], [(0, ()), *((0, (E0, t)) for t in range(3))], (b"a", b"b", b"c", b"ab", b"bc")
     ),

@@ -1,7 +1,7 @@
-"""Items that must differ, however long and deep they are: masks, commits and forks cost the same wherever they stand.
+"""Masks, commits and forks in items that must differ cost the same at every length and depth.
 
-Times are processor times of many calls, the least of several runs, at two lengths of which one is 16 times the other;
-what reads the item again would take 16 times as long.
+Times are processor times of many calls, the least of several runs, at two lengths of which one is 16 times the other.
+An operation that reads the item again would take 16 times as long.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.fuzz.limits import byte_vocab
 pytestmark = pytest.mark.engine
 
 N_SHORT, N_LONG = 20_000, 320_000
-MOST = 5  # times as long, for what should take the same; a measurement on a busy machine is not exact
+MOST = 5  # allowed ratio of equal times, since a measurement on a busy machine is not exact
 ARRAYS = {"type": "array", "uniqueItems": True, "items": {"$ref": "#/$defs/arrays"}}
 RECURSIVE = {**ARRAYS, "$defs": {"arrays": ARRAYS}}
 UNIQUE = {"type": "array", "uniqueItems": True}
@@ -50,7 +50,7 @@ def least_time(work: Callable[[], object]) -> float:
 
 
 @pytest.mark.parametrize("name", BEGUN)
-def test_a_mask_and_a_fork_cost_no_length(name: str) -> None:
+def test_masks_and_forks_do_not_depend_on_the_length(name: str) -> None:
     times: list[tuple[float, float]] = []
     constraint = wfsa.compile_json_schema(UNIQUE, byte_vocab(), mode="lazy")
     for n in (N_SHORT, N_LONG):
@@ -60,7 +60,7 @@ def test_a_mask_and_a_fork_cost_no_length(name: str) -> None:
 
         def mask(state: wfsa.State = state, byte: bytes = byte) -> None:
             assert state.commit_bytes(byte)
-            state.rollback(1)  # the mask at hand is no longer known
+            state.rollback(1)  # drops the cached mask
             state.get_mask()
 
         def forks(state: wfsa.State = state, byte: bytes = byte) -> None:
@@ -72,7 +72,7 @@ def test_a_mask_and_a_fork_cost_no_length(name: str) -> None:
 
 
 @pytest.mark.parametrize("text", [lambda n: b"[" * n + b"]" * n, lambda n: b"[[]," * n + b"[[]]" + b"]" * n])
-def test_a_recursive_schema_costs_no_depth(text: Callable[[int], bytes]) -> None:
+def test_a_recursive_schema_does_not_depend_on_the_depth(text: Callable[[int], bytes]) -> None:
     constraint = wfsa.compile_json_schema(RECURSIVE, byte_vocab(), mode="lazy")
 
     def seconds(depth: int) -> float:

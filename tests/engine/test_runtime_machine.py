@@ -1,7 +1,7 @@
-"""The runtime as a state machine: any order of calls on several states of one constraint, each beside its oracle.
+"""Any sequence of calls on several states of one constraint gives the results of their oracles.
 
-A model of a state is the list of texts that it went through: a commit appends, a rollback cuts, a fork copies the list.
-Whatever happens to one state must leave the others alone, although they share every node.
+The model of a state is the list of its texts: a commit appends, a rollback cuts, a fork copies the list.  A call on one
+state must not change the others, although they share every node.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ small = st.integers(0, 19)
 
 
 class Tracked:
-    """A state and the texts that it went through."""
+    """A state and the list of its texts."""
 
     def __init__(self, state: wfsa.State, texts: list[TokenText]) -> None:
         self.state, self.texts = state, texts

@@ -1,6 +1,6 @@
-"""The parser DWA against its slow twin: with `parse_tails` the engine parses every tail on the stack instead.
+"""The parser DWA agrees with its slow twin: with `parse_tails` the engine parses every tail on the stack instead.
 
-Two constraints, because finished masks are cached by constraint.
+There are two constraints, because finished masks are cached by constraint.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def test_masks_with_and_without_the_parser_dwa_are_equal(
 
 
 def same_masks(fast: wfsa.Constraint, slow: wfsa.Constraint, walk: list[int]) -> None:
-    """One walk through both, with equal masks at every step."""
+    """Walk through both constraints, and check that masks are equal at every step."""
     one, two = fast.start(), slow.start()
     for n in walk:
         allowed = one.get_mask().ids().tolist()

@@ -1,4 +1,4 @@
-"""The explorer's server: which requests it takes, what hostile ones get, and that it is there afterwards."""
+"""The explorer's server: the requests that it takes, its answers to hostile ones, and that it survives them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def client() -> TestClient:
 
 
 def post(client: TestClient, name: str, body: Any, **headers: str) -> Any:
-    """As the page does: JSON, which may hold half characters."""
+    """Send a request like the page: as JSON, which may have half characters."""
     sent = {"content-type": "application/json", "origin": ORIGIN, **headers}
     return client.post(f"/api/{name}", content=json.dumps(body), headers=sent)
 
@@ -62,7 +62,7 @@ def test_the_page_and_its_files(client: TestClient) -> None:
         assert client.get(bad).status_code in (404, 405)
 
 
-def test_every_answer_forbids_what_is_not_ours(client: TestClient) -> None:
+def test_every_answer_forbids_foreign_resources(client: TestClient) -> None:
     for answer in (
         client.get("/"),
         client.get("/nothing"),
@@ -125,7 +125,7 @@ def test_bodies_are_bounded(client: TestClient) -> None:
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"[]", b"null", b"\xff\xfe", b"[" * 100_000, b'{"a":' * 50_000, b"1e999", b'"\\ud800"']
 )
-def test_bodies_that_are_no_objects(client: TestClient, body: bytes) -> None:
+def test_bodies_that_are_not_objects_are_refused(client: TestClient, body: bytes) -> None:
     for name in ENDPOINTS:
         answer = client.post(f"/api/{name}", content=body, headers={"content-type": "application/json"})
         assert answer.status_code == 400, name
@@ -173,7 +173,7 @@ def test_an_export_is_of_its_own_text() -> None:
     assert list(explorer._documents) == ["export"]
 
 
-def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_caches_of_the_server_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     known = vocabularies.byte_vocabulary()
     explorer = Explorer({known.name: known}, limits=Limits(kept=2))
 
@@ -184,7 +184,7 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("one", "two"):
         for key in keys:
             text(key, name)
-    explorer.compile({"kind": "regex", "source": "x"})  # and the first is kept no more, by no text either
+    explorer.compile({"kind": "regex", "source": "x"})  # drops the first one, also for texts
     assert [list(one.walks) for one in explorer._documents.values()] == [[keys[1]]] * 2
     monkeypatch.setattr(app, "_MOST_TOKENS", 100)
     text(keys[1], "three", "[" * 99)
@@ -193,7 +193,7 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(explorer._documents) == ["four"]
 
 
-def test_what_nobody_waits_for_is_not_begun() -> None:
+def test_requests_of_gone_clients_are_not_begun() -> None:
     class Gone:
         async def receive(self) -> dict[str, str]:
             return {"type": "http.disconnect"}
@@ -207,7 +207,7 @@ def test_what_nobody_waits_for_is_not_begun() -> None:
         assert asyncio.run(app._waited(gone, second)) is False
         assert not stop.is_set()
         threading.Timer(0.1, free.set).start()
-        assert asyncio.run(app._waited(gone, first, stop)) is True and stop.is_set()  # at work: told, waited for
+        assert asyncio.run(app._waited(gone, first, stop)) is True and stop.is_set()  # running: stopped, awaited
     assert begun == ["first"]
 
 
@@ -232,7 +232,7 @@ def test_an_engine_is_measured_in_its_own_process() -> None:
         explorer.bench({**benched(explorer, "", kind="regex", source="a"), "engine": "wfsa"})
 
 
-def test_an_engine_ends_when_its_time_is_over_or_nobody_waits() -> None:
+def test_an_engine_ends_after_its_time_or_without_a_client() -> None:
     known = vocabularies.byte_vocabulary()
     explorer = Explorer({known.name: known}, limits=Limits(seconds=0.03))
     asked_for = {**benched(explorer, "12", kind="json-schema", mode="lazy"), "engine": "wfsa"}
@@ -305,12 +305,12 @@ def test_random_sources_of_all_kinds(client: TestClient) -> None:
     still_there(client)
 
 
-N_MUTANTS = 30  # of each kind; `slow` runs ten times as many
+N_MUTANTS = 30  # per kind; `slow` runs ten times as many
 
 
 @pytest.mark.parametrize("n", [N_MUTANTS, pytest.param(10 * N_MUTANTS, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", ["json-schema", "lark", "gbnf", "regex"])
-def test_what_the_fuzzers_make(client: TestClient, kind: str, n: int) -> None:
+def test_sources_of_the_fuzzers(client: TestClient, kind: str, n: int) -> None:
     chance = random.Random(n)
     known = test_front_ends.seeds("schema" if kind == "json-schema" else kind)
     for _ in range(n):

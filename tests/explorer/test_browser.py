@@ -1,6 +1,6 @@
-"""The explorer's page in Debian's Chromium: every panel, by keyboard, in both widths and colours, quick and accessible.
+"""The explorer's page in Debian's Chromium: every panel, by keyboard, in all widths and colours, fast and accessible.
 
-Skipped, with the reason told, where the browser, Playwright or axe-core is missing.
+The tests are skipped, with a reason, if the browser, Playwright or axe-core is missing.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def browser() -> Iterator[Any]:
 
 
 class Page:
-    """A page of the explorer, and what goes wrong in it."""
+    """A page of the explorer, with its errors."""
 
     def __init__(self, browser: Any, address: str, width: int = 1400, dark: bool = False) -> None:
         scheme = "dark" if dark else "light"
@@ -75,7 +75,7 @@ class Page:
         self.settle()
 
     def told(self, message: Any) -> None:
-        """422 is what errors of schemas are; 409 asks for a text again that has moved on, and the page sends it."""
+        """Record errors, except status 422 (errors of schemas) and 409 (the page sends a changed text again)."""
         if message.type == "error" and not any(f"status of {code}" in message.text for code in (409, 422)):
             self.wrong.append(message.text)
 
@@ -109,7 +109,7 @@ class Page:
         self.settle()
 
     def write(self, text: str) -> None:
-        if text or self.page.input_value("#text-field"):  # to empty an empty field is no input
+        if text or self.page.input_value("#text-field"):  # emptying an empty field is not an input
             self.page.evaluate("delete document.documentElement.dataset.settled")
         self.page.fill("#text-field", text)
         self.settle()
@@ -168,7 +168,7 @@ def complaints(page: Any, axe: str) -> list[str]:
 
 
 def picture(page: Any) -> tuple[int, int, bytes]:
-    """Width, height and bytes of a screenshot."""
+    """Return width, height and bytes of a screenshot."""
     data: bytes = page.screenshot()
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
     width, height = struct.unpack(">II", data[16:24])
@@ -186,7 +186,7 @@ def test_every_panel_on_every_example(opened: Page, title: str) -> None:
     if title in ("Person", "Settings"):
         opened.show("cost")
         opened.page.select_option("#flame-width", "lr")  # the same on every machine
-        assert opened.page.locator(".flame-cell").count() >= 3  # cells that are too narrow are left out
+        assert opened.page.locator(".flame-cell").count() >= 3  # narrow cells are left out
     if title == "Shapes":
         opened.show("cost")
         assert "anyOf says the same" in opened.page.locator(".advice li").first.inner_text()
@@ -267,7 +267,7 @@ def test_places_of_grammars_light_up(opened: Page, title: str, place: str) -> No
     assert opened.page.text_content("#status") == f"{place} is highlighted in the source"
 
 
-def test_another_example_takes_the_place_of_what_is_edited(opened: Page) -> None:
+def test_another_example_replaces_the_edited_source(opened: Page) -> None:
     opened.page.fill("#source-field", '{"type": "integer"}')
     opened.example("Event")
     assert "Refused at byte 35" in opened.page.inner_text("#verdict")
@@ -293,7 +293,7 @@ def test_a_token_is_written_where_it_was_listed(opened: Page) -> None:
     assert field(opened) == '{"name": "Ada", "age": 130}'
 
 
-def test_what_is_behind_the_cursor_stays(opened: Page) -> None:
+def test_text_after_the_cursor_stays(opened: Page) -> None:
     opened.example("Person")
     opened.page.evaluate(
         "(() => { const one = document.getElementById('text-field'); one.focus(); one.setSelectionRange(24, 24) })()"
@@ -334,7 +334,7 @@ def test_arcs_of_stacks_go_around_nodes(opened: Page) -> None:
         assert behind == [] and inside and n >= arcs
 
 
-def test_a_slow_picture_is_told_to_be_waited_for(opened: Page) -> None:
+def test_a_slow_picture_shows_that_it_is_pending(opened: Page) -> None:
     opened.show("inside")
     held: list[Any] = []
     opened.page.route("**/api/inside", lambda route: held.append(route))
@@ -351,7 +351,7 @@ def test_a_slow_picture_is_told_to_be_waited_for(opened: Page) -> None:
 
 
 def test_compiling_again_while_tokens_are_on_the_way(opened: Page) -> None:
-    opened.write(text := '{"name": "' + "Ada " * 600)  # some blocks: of an edit at the end the first ones stay
+    opened.write(text := '{"name": "' + "Ada " * 600)  # several blocks; an edit at the end keeps the first
     held: list[Any] = []
     opened.page.route("**/api/text", lambda route: held.append(route))
     opened.page.fill("#text-field", text + "x")
@@ -367,7 +367,7 @@ def test_compiling_again_while_tokens_are_on_the_way(opened: Page) -> None:
     assert len(shown) > 100 and text.startswith(shown)
 
 
-def test_pictures_without_a_way_say_why(opened: Page) -> None:
+def test_pictures_without_a_path_give_the_reason(opened: Page) -> None:
     opened.source('{"type": "string", "maxLength": 100}')
     opened.write('"abc')
     opened.show("inside")
@@ -402,7 +402,7 @@ def test_tokens_whose_text_is_forced_stand_out(opened: Page) -> None:
     assert "its text is forced" in opened.page.inner_text("#token-at")
 
 
-def test_an_empty_text_is_none(opened: Page) -> None:
+def test_an_empty_text_has_no_tokens(opened: Page) -> None:
     opened.write("")
     assert opened.page.inner_text("#verdict").startswith("There is no text yet.")
 
@@ -420,7 +420,7 @@ def test_sets_of_bytes(opened: Page, text: str, said: str) -> None:
     assert opened.page.evaluate(script, text) == said
 
 
-def test_white_space_is_behind_one_button_after_the_others(opened: Page) -> None:
+def test_white_space_has_one_button_after_the_others(opened: Page) -> None:
     page = opened.page
     opened.write("{")
     opened.show("next")
@@ -506,7 +506,7 @@ def test_errors_are_shown_at_their_place(opened: Page, kind: str, source: str, a
     assert "".join(opened.page.locator(".source-rows mark").all_text_contents()) == at
 
 
-def test_the_report_warns_of_what_is_ignored_alone(opened: Page) -> None:
+def test_the_report_warns_only_of_ignored_keywords(opened: Page) -> None:
     opened.example("Person")
     opened.show("report")
     colours = {
@@ -521,7 +521,7 @@ def test_the_report_warns_of_what_is_ignored_alone(opened: Page) -> None:
     assert "refused" not in opened.page.inner_text(".report-panel .bar")
 
 
-def test_advanced_panels_are_for_who_wants_them(opened: Page) -> None:
+def test_advanced_panels_are_shown_on_request(opened: Page) -> None:
     page = opened.page
     assert [page.is_visible(f"#tab-{name}") for name in PANELS] == [True, True, False, False, True, True]
     opened.show("cost")
@@ -555,7 +555,7 @@ def test_engines_are_measured_and_can_be_cancelled(opened: Page, axe: str) -> No
     assert page.inner_text("#bench") == "Measure the engines"
 
 
-def test_that_no_other_engine_is_installed_is_said(opened: Page) -> None:
+def test_a_missing_engine_is_reported(opened: Page) -> None:
     opened.page.evaluate(
         """async () => { const { ComparePanel } = await import("/static/compare_panel.js");
         const panel = new ComparePanel({}); panel.offerEngines({ wfsa: true, llguidance: false });
@@ -610,7 +610,7 @@ def test_all_by_keyboard(opened: Page) -> None:
     page.keyboard.press("ArrowRight")
     assert page.text_content("#token-at").startswith("Token 1 of")
     page.focus("#tab-text")
-    for _ in range(2):  # advanced panels are not among them
+    for _ in range(2):  # without advanced panels
         page.keyboard.press("ArrowRight")
     assert page.evaluate("document.activeElement.id") == "tab-report"
     opened.until("document.querySelectorAll('.entry').length > 5")
@@ -653,7 +653,7 @@ def test_edits_by_hand_and_errors(opened: Page) -> None:
 EVIL = "</script><img src=x onerror=alert(1)>\u202e"
 
 
-def test_nothing_of_a_schema_is_html(opened: Page) -> None:
+def test_text_of_a_schema_is_not_html(opened: Page) -> None:
     schema = {
         "title": EVIL,
         "properties": {EVIL: {"const": EVIL, "description": EVIL}, "x": {"pattern": "^<b>"}},
@@ -673,7 +673,7 @@ def test_nothing_of_a_schema_is_html(opened: Page) -> None:
         "(() => { try { document.body.innerHTML = '<b>x</b>'; return false } catch { return true } })()"
     )
     assert refused, "trusted types are not enforced"
-    opened.wrong.clear()  # which the browser has told
+    opened.wrong.clear()  # errors that the browser has reported
 
 
 def test_an_exported_page_needs_no_server(browser: Any, opened: Page, tmp_path: Path) -> None:
@@ -732,7 +732,7 @@ def test_a_step_back_takes_whole_characters(opened: Page) -> None:
         if rest or field(opened):
             opened.settle()
         assert field(opened) == rest
-    for number in range(1, 7):  # behind a part of a character: all of it goes
+    for number in range(1, 7):  # after a part of a character, all of the character is removed
         opened.page.click("#tab-text")
         opened.write('"é😀')
         opened.page.click(f".token-rows .token >> nth={number}")
@@ -754,7 +754,7 @@ def test_a_second_click_writes_no_second_token(opened: Page) -> None:
     assert len(field(opened)) >= 1 and opened.page.locator("#verdict.bad").count() == 0
 
 
-def test_what_could_not_be_asked_is_no_verdict(opened: Page) -> None:
+def test_a_failed_request_is_not_a_verdict(opened: Page) -> None:
     opened.write('{"name": "Ada", "age": 1}')
     assert "Accepted" in opened.page.inner_text("#verdict")
     opened.page.route("**/api/text", lambda route: route.abort())
@@ -826,12 +826,12 @@ def large_schema() -> str:
     return json.dumps({"type": "object", "properties": properties}, indent=1)
 
 
-def test_who_selects_all_of_a_part_replaces_the_whole_source(opened: Page) -> None:
+def test_selecting_all_of_a_part_replaces_the_whole_source(opened: Page) -> None:
     page = opened.page
     schema = large_schema()
     opened.source(schema)
     page.evaluate("document.querySelector('.source-rows').scrollTop = 40000")
-    page.click(".source-rows", position={"x": 200, "y": 200})  # beside the part that the field has
+    page.click(".source-rows", position={"x": 200, "y": 200})  # outside of the part in the field
     part = page.input_value("#source-field")
     assert 0 < len(part) < len(schema) and f"{len(schema):,} characters, of which" in page.inner_text("#source-note")
     page.keyboard.type("  ")
@@ -839,7 +839,7 @@ def test_who_selects_all_of_a_part_replaces_the_whole_source(opened: Page) -> No
     page.keyboard.press("Control+a")
     page.keyboard.insert_text('{"type": "integer"}')
     assert page.inner_text("#source-note") == "19 characters"
-    page.keyboard.press("Control+z")  # and what stood around it is there again
+    page.keyboard.press("Control+z")  # the text around it is restored
     assert f"{len(schema) + 2:,} characters, of which" in page.inner_text("#source-note")
     page.keyboard.press("Control+End")
     page.keyboard.press("ArrowDown")  # the next part begins around here
@@ -855,8 +855,10 @@ def test_who_selects_all_of_a_part_replaces_the_whole_source(opened: Page) -> No
 
 
 def fluent(opened: Page, act: Callable[[], None], kind: str, count: int, *, colours: bool = False) -> None:
-    """What `act` types is painted in time, at the median of one of three tries, since others use the machine as well;
-    with `colours` its tokens are, too, in twice that."""
+    """Check that the input of `act` is painted in time, by the median of the best of three tries.
+
+    With `colours` its tokens are checked, too, with twice the time.
+    """
     told = []
     for _ in range(3):
         opened.page.evaluate("window.explorerTimings.length = 0")

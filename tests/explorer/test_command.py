@@ -1,4 +1,4 @@
-"""``wfsa explore`` on the command line, what an exported page is made of, and what wfsa does not import."""
+"""``wfsa explore`` on the command line, exported pages, and the imports of wfsa."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_the_bundle_has_every_module_once() -> None:
         assert text.count(f"const module_{path.stem} = ") == 1, path.stem
 
 
-def test_what_lies_below_a_prefix() -> None:
+def test_items_below_a_prefix() -> None:
     codes = np.array([[0, 1], [0, 2], [1, 1], [1, 1]])
     index = ItemIndex.build(codes, "rank", 4)
     assert item_sets.below(index, [], None)["children"] == [[0, 2, 2], [1, 1, 1]]

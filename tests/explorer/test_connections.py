@@ -1,4 +1,4 @@
-"""Connections that send nothing, or half of a request, keep nobody out; and errors of a source are no tracebacks."""
+"""Connections without a complete request do not block others, and errors of a source give no traceback."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def await_listening(server: Server) -> None:
 
 
 def ask(server: Server, source: str = "a+") -> tuple[int, dict[str, object]]:
-    """The status and the answer of a compilation."""
+    """Return the status and the answer of a compilation."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
     body = json.dumps({"kind": "json-schema" if source.startswith("{") else "regex", "source": source})
     connection.request("POST", "/api/compile", body, {"content-type": "application/json"})
@@ -70,7 +70,7 @@ def half(server: Server, sent: bytes) -> socket.socket:
 
 
 @pytest.mark.parametrize("sent", HALVES.values(), ids=HALVES)
-def test_half_open_connections_keep_nobody_out(server: Server, sent: bytes) -> None:
+def test_half_open_connections_do_not_block_others(server: Server, sent: bytes) -> None:
     with ExitStack() as stack:
         for _ in range(3 * connections.MOST):
             stack.enter_context(half(server, sent))
@@ -101,7 +101,7 @@ def test_a_page_that_answers_in_time_stays_connected(server: Server, monkeypatch
     connection.close()
 
 
-def test_sources_that_do_not_compile_are_no_tracebacks(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+def test_sources_that_do_not_compile_give_no_traceback(server: Server, caplog: pytest.LogCaptureFixture) -> None:
     sources = ['{"maximum": 1e99999999999999999999999}', '{"type": "x"}', '{"$ref": "#/a"}', "(", '{"const": [' * 999]
     with caplog.at_level(logging.WARNING):
         for source in sources:

@@ -1,4 +1,4 @@
-"""What a schema costs by place, as `wfsa explore` draws it: what is measured in the time, and what is left."""
+"""Costs of a schema by place, as `wfsa explore` draws them: the places measured in time, and the rest."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ def names(node: dict[str, Any]) -> list[str]:
     return [child["name"] for child in node["children"]]
 
 
-def test_what_is_not_measured_is_one_entry_and_told() -> None:
+def test_unmeasured_places_are_one_marked_entry() -> None:
     made = compiled({"properties": {f"p{n}": {"type": "integer"} for n in range(70)} | {"long": {"enum": ["x" * 99]}}})
     found = cost.places(made)
     assert not found["complete"] and found["places"] == 61
     assert len(names(found["root"])) == 61 and "properties/long" in names(found["root"])
     rest = found["root"]["children"][-1]
     assert rest["name"] == rest["error"] == "11 others, not measured" and rest["place"] == ""
-    assert rest["seconds"] > 0 and rest["lr"] > 0  # as wide as what is left of the whole, so that it is seen
+    assert rest["seconds"] > 0 and rest["lr"] > 0  # as wide as the rest of the whole, so that it is visible
     found = cost.places(compiled(BRANCHES), seconds=0)
     assert names(found["root"]) == ["3 places, not measured"] and not found["complete"] and found["places"] == 1
 
 
-def test_places_that_nobody_came_to_are_entries_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_places_that_were_not_reached_are_entries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cost, "_MOST_PLACES", 3)
     found = cost.places(compiled({"properties": {"a": BRANCHES, "b": {"items": BRANCHES}}}))
     assert names(found["root"]) == ["properties/a", "properties/b"] and not found["complete"]
@@ -52,7 +52,7 @@ def test_places_that_nobody_came_to_are_entries_too(monkeypatch: pytest.MonkeyPa
     ]  # fmt: skip
 
 
-def test_the_longest_are_measured_first_and_stand_in_the_schema_s_order(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_longest_are_measured_first_and_listed_in_the_schema_s_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cost, "_MOST_CHILDREN", 2)
     short, long = {"type": "integer"}, {"type": "string", "maxLength": 100}
     found = cost.places(compiled({"properties": {"a": short, "b": long, "c": {**long, "minLength": 1}, "d": False}}))
@@ -61,7 +61,7 @@ def test_the_longest_are_measured_first_and_stand_in_the_schema_s_order(monkeypa
     assert names(found["root"]) == ["properties/b", "properties/c"] and found["complete"]  # `false` has no cost
 
 
-def test_a_dear_whole_leaves_the_time_to_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_expensive_whole_leaves_time_to_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     made = compiled(BRANCHES)
     dear = SimpleNamespace(source=made.constraint.source, stats={**made.constraint.stats, "seconds": 9.0})
     asked, real = [], cost.read_part
@@ -72,7 +72,7 @@ def test_a_dear_whole_leaves_the_time_to_its_parts(monkeypatch: pytest.MonkeyPat
 
 
 def test_reading_a_part_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One part whose reading never ends: it has no number, and the others have theirs."""
+    """A part whose reading never ends has no number, and the other parts have theirs."""
     made, real = compiled(BRANCHES), cost.read_part
 
     def endless(document: Any, part: Any, path: str) -> Any:

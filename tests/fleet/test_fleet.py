@@ -24,7 +24,7 @@ N_PROCESSES = [3, pytest.param(8, marks=pytest.mark.slow)]  # each takes a secon
 
 @pytest.fixture(scope="module")
 def s3() -> Iterator[tuple[str, dict[str, Any]]]:
-    """A URL of moto's server, and what fsspec takes beside it."""
+    """Yield a URL of moto's server, and the options of fsspec for it."""
     pytest.importorskip("s3fs")
     moto = pytest.importorskip("moto.server")
     server = moto.ThreadedMotoServer(port=0)
@@ -70,7 +70,7 @@ def test_processes_at_once(
     vocab.save(tmp_path / "v.vocab")
     (tmp_path / "schemas.json").write_text(json.dumps(schemas))
     objects = Place.of(url, options)
-    # One object is damaged before anybody begins.
+    # One object is damaged at the start.
     wrong = name_of(ConstraintStore(None, vocab).key(schemas[0][0]), vocab)
     objects.write(wrong, [b"damaged" * 1000])
     told = _run(n_processes, url, options, tmp_path / "v.vocab", tmp_path / "schemas.json")
@@ -83,13 +83,13 @@ def test_processes_at_once(
     assert not any(one["compiles"] or one["published"] or one["damaged"] for one in later)
 
 
-def test_a_bucket_that_is_not_there(vocab: wfsa.Vocab, s3: tuple[str, dict[str, Any]]) -> None:
+def test_a_missing_bucket(vocab: wfsa.Vocab, s3: tuple[str, dict[str, Any]]) -> None:
     store = ConstraintStore("s3://nowhere/x", vocab, url_options=s3[1], disk_bytes=0, remote_seconds=10.0)
     assert store.get("a+", kind="regex").start().commit_bytes(b"aa")
     assert store.flush(20) and store.stats().published == 0
 
 
-def test_a_server_that_is_not_there(vocab: wfsa.Vocab) -> None:
+def test_a_missing_server(vocab: wfsa.Vocab) -> None:
     pytest.importorskip("s3fs")
     options = {"endpoint_url": "http://127.0.0.1:9", "key": "x", "secret": "x"}
     store = ConstraintStore("s3://bucket/x", vocab, url_options=options, disk_bytes=0, remote_seconds=0.5)

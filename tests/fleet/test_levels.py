@@ -1,4 +1,4 @@
-"""The levels by themselves: objects below a URL, a remote that fails, a disk with a limit, work done later."""
+"""The levels alone: objects below a URL, a remote that fails, a disk with a limit, delayed work."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_hanging_remote_costs_its_time_once(faulty: Any) -> None:
     assert faulty.n_calls == 1
 
 
-def test_failures_are_told_once_and_so_is_their_end(faulty: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_failures_and_their_end_are_logged_once(faulty: Any, caplog: pytest.LogCaptureFixture) -> None:
     remote = _remote(retry_seconds=0.05)
     faulty.error = ConnectionError("nobody there")
     with caplog.at_level(logging.WARNING, "wfsa.fleet.store"):
@@ -68,7 +68,7 @@ def test_failures_are_told_once_and_so_is_their_end(faulty: Any, caplog: pytest.
     assert "fails (ConnectionError: nobody there)" in caplog.text and "answers again" in caplog.text
 
 
-def test_a_remote_that_fails_at_once_is_asked_again_soon_and_then_less_and_less(faulty: Any) -> None:
+def test_a_failing_remote_is_retried_with_growing_pauses(faulty: Any) -> None:
     remote = _remote(retry_seconds=3.2)
     faulty.error = ConnectionError("nobody there")
     until = time.monotonic() + 1.6  # pauses of 0.1, 0.2, 0.4, 0.8 s
@@ -92,8 +92,8 @@ def test_after_a_failure_one_request_tries(faulty: Any) -> None:
     assert faulty.n_calls == before + 1
 
 
-def test_a_refused_read_is_an_object_that_is_not_there(faulty: Any, caplog: pytest.LogCaptureFixture) -> None:
-    """As where a bucket may not be listed; and where it may not be written, it is read all the same."""
+def test_a_refused_read_counts_as_a_missing_object(faulty: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """A bucket may forbid listing, which looks the same; a bucket without write permission is read."""
     remote = _remote(retry_seconds=30.0)
     remote.put("a", b"x")
     faulty.refused = {"read b", "write c", "write d"}
@@ -118,8 +118,8 @@ def test_a_refused_read_is_an_object_that_is_not_there(faulty: Any, caplog: pyte
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 40), st.booleans()), max_size=40))
-def test_a_disk_keeps_what_was_used_last(steps: list[tuple[int, int, bool]]) -> None:
-    """Against a list in the order of use; pruned after each write, with times that a test sets."""
+def test_a_disk_keeps_the_most_recently_used_files(steps: list[tuple[int, int, bool]]) -> None:
+    """The disk agrees with a list in the order of use, pruned after each write, with times set by the test."""
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
@@ -166,7 +166,7 @@ def test_a_disk_keeps_its_limit_over_restarts_and_leaves_other_files_alone(tmp_p
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
-def test_a_disk_that_cannot_be_written_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_disk_that_cannot_be_written_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "file").write_bytes(b"")
     disk = Disk(tmp_path / "file" / "below", 1000, OWN)  # a folder below a file
     with caplog.at_level(logging.WARNING, "wfsa.fleet.store"):

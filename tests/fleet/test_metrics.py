@@ -1,4 +1,4 @@
-"""What Prometheus reads of a server."""
+"""The metrics that Prometheus reads from a server."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What lies in a store's folder and is no file: FIFOs, folders, devices, links to themselves and to nothing.
+"""Entries of a store's folder that are not files: FIFOs, folders, devices, links to themselves or without a target.
 
-None is waited for, and the constraint is compiled.
+The store does not wait for them, and compiles the constraint.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from wfsa.storage.places import Place
 from wfsa.storage.regular_file import NotRegularFile, open_regular, read_regular
 
 T = TypeVar("T")
-SECONDS = 60.0  # within which what does not wait has ended
+SECONDS = 60.0  # after which a call is considered to wait
 SCHEMA = {"type": "boolean"}
 NOT_FILES: dict[str, Callable[[Path], None]] = {
     "a FIFO": os.mkfifo,
@@ -35,7 +35,7 @@ kinds = pytest.mark.parametrize("kind", NOT_FILES)
 
 
 def at_once(call: Callable[[], T]) -> T:
-    """The result of a call that must not wait for anything; one that does is left behind."""
+    """Return the result of a call that must not wait, and abandon a call that does."""
     pool = ThreadPoolExecutor(1)
     try:
         return pool.submit(call).result(SECONDS)
@@ -86,7 +86,7 @@ def test_artifacts_are_files(kind: str, tmp_path: Path, vocab: wfsa.Vocab) -> No
             at_once(read)
 
 
-def test_what_is_no_file_is_told(tmp_path: Path) -> None:
+def test_entries_that_are_not_files_are_reported(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "x")
     with pytest.raises(NotRegularFile, match=r"is not a regular file.*x'"):
         at_once(lambda: open_regular(tmp_path / "x"))

@@ -1,1 +1,1 @@
-"""Fuzzers: whatever comes in, only the project's own errors come out, and the process lives."""
+"""Fuzzers: for every input the only errors are the project's own, and the process survives."""

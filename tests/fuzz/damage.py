@@ -1,4 +1,4 @@
-"""Damaged files: what disks, networks and hands do to bytes."""
+"""Damages bytes of files as disks, networks and people do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def damage(data: bytearray, choose: random.Random, others: Sequence[bytes], header: int) -> None:
-    """One to five changes in place, three in ten within the first `header` bytes; some take bytes of `others`."""
+    """Make one to five changes in place, three in ten within the first `header` bytes; some use bytes of `others`."""
     for _ in range(choose.choice([1, 1, 2, 5])):
         at, n = choose.randrange(len(data) + 1), choose.choice([1, 1, 2, 8, 100])
         if choose.random() < 0.3:

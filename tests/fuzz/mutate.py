@@ -15,7 +15,7 @@ _CHARACTERS = "\0\t\n\r \"'\\/()[]{}<>|?*+.,:;^$-_~!%&#@=a0é€\u2028\ud800\U00
 
 
 def text(seed: str, others: list[str], snippets: list[str], choose: random.Random) -> str:
-    """A mutant of `seed`: one to four edits, with material of `others` and `snippets`."""
+    """Return a mutant of `seed`, with one to four edits that use parts of `others` and `snippets`."""
     pieces = _PIECE.findall(seed)
     for _ in range(choose.choice(EDITS)):
         at = choose.randint(0, len(pieces))
@@ -63,7 +63,7 @@ KEYWORDS = [
 
 
 def schema(seed: Any, others: list[Any], choose: random.Random) -> Any:
-    """A mutant of a schema, or of any JSON value."""
+    """Return a mutant of a schema, or of any JSON value."""
     root: list[Any] = [copy.deepcopy(seed)]
     for _ in range(choose.choice(EDITS)):
         places = list(_places(root))
@@ -75,7 +75,7 @@ def schema(seed: Any, others: list[Any], choose: random.Random) -> Any:
                 root.append(copy.deepcopy(choose.choice(VALUES)))
         elif what in (1, 2):
             holder[key] = copy.deepcopy(choose.choice(VALUES))
-        elif what == 3:  # a part of this schema, or of another
+        elif what == 3:  # insert a part of this schema or of another
             source = [copy.deepcopy(choose.choice([root[0], choose.choice(others)]))]
             there, where = choose.choice(list(_places(source)))
             holder[key] = there[where]
@@ -92,7 +92,7 @@ def schema(seed: Any, others: list[Any], choose: random.Random) -> Any:
             for _ in range(choose.choice([5, 60, 400])):
                 deep = {"items": deep} if choose.random() < 0.5 else {"properties": {"a": deep}}
             holder[key] = deep
-            break  # what walks over all of it may be too deep now
+            break  # the value may be too deep now for further edits
         elif what == 8 and isinstance(holder[key], (int, float)):
             holder[key] = choose.choice([v for v in VALUES if isinstance(v, (int, float))])
         elif what == 9:
@@ -101,7 +101,7 @@ def schema(seed: Any, others: list[Any], choose: random.Random) -> Any:
 
 
 def _places(root: Any) -> Any:
-    """(container, key) of every value below `root`."""
+    """Return (container, key) of every value below `root`."""
     todo = [root]
     while todo:
         holder = todo.pop()

@@ -1,6 +1,6 @@
-"""Outputs of a model that are very deep or very long: a verdict in linear time and memory, whatever is written.
+"""Very deep or very long outputs of a model get a verdict in linear time and memory.
 
-They run in processes of their own, so that one that dies is a failure with a name.
+They run in separate processes, so that a process that dies is a failure with a name.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tests.fuzz.long_outputs import CASES, WAYS
 pytestmark = pytest.mark.engine
 
 N_SHORT, N_LONG = 2_000, 1_000_000
-MEMORY = 3_000  # bytes for each byte of output: a commit is a snapshot of some hundred bytes
+MEMORY = 3_000  # bytes per byte of output: a commit is a snapshot of some hundred bytes
 PRELUDE = """
 import wfsa
 from tests.fuzz.limits import byte_vocab
@@ -47,7 +47,7 @@ assert state.commit_bytes(b',"c":0}]') and state.is_accepting()
 
 
 def run(*arguments: str) -> str:
-    """What a Python process prints; an AssertionError with its last words if it fails or dies."""
+    """Return the output of a Python process; raise AssertionError with its last output if it fails or dies."""
     ended = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=900, check=False)
     assert ended.returncode == 0, f"exit {ended.returncode} at {ended.stdout[-300:]!r}: {ended.stderr[-3000:]}"
     return ended.stdout
@@ -59,7 +59,7 @@ def test_deep_items_are_compared(name: str) -> None:
 
 
 def test_every_output() -> None:
-    """All cases of long_outputs.py, short."""
+    """All cases of long_outputs.py pass at a small size."""
     assert run("-m", "tests.fuzz.long_outputs", str(N_SHORT)).endswith("ended\n")
 
 
@@ -67,7 +67,7 @@ def test_every_output() -> None:
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("case", CASES)
 def test_a_million_bytes(case: str, way: str) -> None:
-    """What is quadratic in time does not end within `timeout`, what is so in memory passes the bound."""
+    """Quadratic time would exceed `timeout`, and quadratic memory the bound."""
     words = run("-m", "tests.fuzz.long_outputs", str(N_LONG), f"{case}/{way}").rpartition(" ns and ")[2].split()
     assert int(words[0]) < MEMORY, words
 

@@ -1,4 +1,4 @@
-"""Arguments that call back, threads that write them: an answer or an error of ours, never the end of the process."""
+"""Arguments that call back, and threads that write them, give a result or an error of wfsa, never a crash."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_arguments_that_change_what_is_called(seed: int) -> None:
+def test_arguments_that_change_objects_of_the_call(seed: int) -> None:
     command = [sys.executable, "-X", "faulthandler", "-m", "tests.fuzz.reentry", str(seed), str(examples(400))]
     done = subprocess.run(command, capture_output=True, text=True, timeout=1500, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr[-3000:]

@@ -1,17 +1,17 @@
-"""Conformance cases: grammars with texts they accept and refuse, taken from the test suites of llguidance and xgrammar.
+"""Conformance cases: grammars with accepted and refused texts, from the test suites of llguidance and xgrammar.
 
     for case in cases("lark"):        kinds: "lark", "guidance", "ebnf", "regex", "builtin"
         case.id, case.grammar, case.accept, case.reject, case.refused, case.left_out
 
-"guidance" are the grammars of "lark" again, as they were meant: in llguidance's dialect.
+"guidance" are the grammars of "lark" again, read in llguidance's dialect, for which they were written.
 
-The data is not ours and not in the repository; it is read where it lies (``../shared/data``), and without it there are
-no cases.  An id is the name of the original test plus a few digits of the hash of its grammar.
+The data is from others and not in the repository.  It is read from ``../shared/data``, and without it there are no
+cases.  An id is the name of the original test plus some digits of the hash of its grammar.
 
 Both suites were written for other engines.  ``left_out.txt`` lists the cases that do not hold here, and
 ``left_out_guidance.txt`` those that do not hold even in the dialect, one a line with its reason: ``id <TAB> reason``;
 ids ending in ``:<n>`` leave out the n-th text of a case (accepted ones first) and keep the rest.
-Nothing is left out silently: a test asserts that every line of the file names a case or text of the data.
+A test asserts that every line of the file names a case or text of the data.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "grammars" / "conformance"
 FILES = ("llguidance_lark", "xgrammar")
-# What the names in some cases stand for is not recorded; these are the smallest grammars that the texts allow.
+# The meaning of names in some cases is not recorded; these are the smallest grammars that fit the texts.
 NAMED: dict[str, Any] = {
     "value": {"type": "integer", "minimum": 0},
     "pair": 'start: WORD ":" WORD\nWORD: /[a-z]+/',
@@ -41,14 +41,14 @@ class Case:
     grammar: str
     accept: tuple[str, ...]  # sentences
     reject: tuple[str, ...]  # not sentences (some of them are viable prefixes)
-    refused: bool  # the grammar itself has to be an error
+    refused: bool  # the grammar itself must be an error
     left_out: str = ""  # the reason, for a case that is left out as a whole
     options: dict[str, Any] = field(default_factory=dict)
     texts_left_out: tuple[tuple[str, str], ...] = ()  # (text, reason)
 
 
 def reasons(kind: str = "lark") -> dict[str, str]:
-    """What the file for a kind says: id -> reason."""
+    """Return the reasons of the file for a kind, by id."""
     out = {}
     file = Path(__file__).with_name("left_out_guidance.txt" if kind == "guidance" else "left_out.txt")
     for line in file.read_text(encoding="utf8").splitlines():
@@ -59,7 +59,7 @@ def reasons(kind: str = "lark") -> dict[str, str]:
 
 
 def cases(kind: str = "lark") -> Iterator[Case]:
-    """All cases of a kind, those left out included (with their reason)."""
+    """Yield all cases of a kind, including those left out (with their reason)."""
     why = reasons(kind)
     for file in FILES:
         path = DATA / f"{file}.jsonl.gz"
@@ -72,7 +72,7 @@ def cases(kind: str = "lark") -> Iterator[Case]:
                 if raw.get("kind", "lark") != ("lark" if kind == "guidance" else kind):
                     continue
                 name = f"{raw['id']}#{hashlib.sha256(raw['grammar'].encode()).hexdigest()[:8]}"
-                while name in seen:  # the same grammar in the same test once more
+                while name in seen:  # a repeated grammar in the same test
                     name += "+"
                 seen.add(name)
                 yield _case(name, kind, raw, why)

@@ -1,4 +1,4 @@
-"""Lazy quantifiers: what a pattern's language takes from a text is what Python's `re` takes."""
+"""With lazy quantifiers, the language of a pattern takes the same prefix of a text as Python's `re`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOOK_AHEADS = ["(?!a)", "(?=b)", "(?![ac])", "(?!ab)", "$", "(?=.*c)", r"\b"]
 
 
 def patterns(*leaves: str) -> st.SearchStrategy[str]:
-    """Patterns with a lazy quantifier, over the letters a, b, c."""
+    """Draw patterns with a lazy quantifier over the letters a, b, c."""
 
     def larger(children: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
         return st.one_of(
@@ -36,9 +36,9 @@ def patterns(*leaves: str) -> st.SearchStrategy[str]:
 
 @example("b[ab]*?b+")
 @example("(?:a|ab)(?:c|bcd)??b*?")
-@example("(?:a??)*b?")  # a turn that reads nothing ends the loop
+@example("(?:a??)*b?")  # an empty repetition ends the loop
 @example("(?:(?:a??)*?b??)*?c")
-@example("a??(?:abb)??b")  # all lazy, and yet not the shortest word
+@example("a??(?:abb)??b")  # all lazy, but not the shortest word
 @given(patterns(*LOOK_BEHINDS))
 def test_the_longest_word_is_the_first_match(pattern: str) -> None:
     compiled = re.compile(pattern)
@@ -53,7 +53,7 @@ def test_the_longest_word_is_the_first_match(pattern: str) -> None:
 @example(".*?(?=ab)..")
 @given(patterns(*LOOK_AHEADS, *LOOK_BEHINDS))
 def test_words_are_texts_that_are_taken_whole(pattern: str) -> None:
-    """With look-aheads, which see the text end where the word ends."""
+    """This holds with look-aheads, for which the text ends with the word."""
     compiled = re.compile(pattern)
     words = _words(pattern)
     for text in TEXTS:
@@ -65,13 +65,13 @@ def _words(pattern: str):  # type: ignore[no-untyped-def]
     try:
         tree = first_language(pattern)
     except GrammarError as error:
-        # Either refusal is fine for a random pattern; that the real ones are taken is tested by name below.
+        # A random pattern may be refused in either way; real patterns are tested by name below.
         if "no text" in str(error):
             compiled = re.compile(pattern)
             assert not any((m := compiled.match(t)) and m.end() == len(t) for t in TEXTS)
         assume(False)
         raise
-    assume(repr(tree).count("data=") + repr(tree).count("ranges=") < 60)  # more takes the oracle long
+    assume(repr(tree).count("data=") + repr(tree).count("ranges=") < 60)  # the oracle is slow for larger trees
     table = language(tree)
     return lambda text: table.matches(text.encode())
 
@@ -103,7 +103,7 @@ def test_real_patterns(pattern: str) -> None:
 
 def test_without_lazy_quantifiers_nothing_changes() -> None:
     assert language(first_language("a|ab")).matches(b"ab")
-    assert language(first_language("(?=a.*?b)ab|abc")).matches(b"abc")  # lazy only where nothing is read
+    assert language(first_language("(?=a.*?b)ab|abc")).matches(b"abc")  # lazy only in a look-ahead
 
 
 @pytest.mark.parametrize(

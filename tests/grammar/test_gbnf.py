@@ -1,7 +1,7 @@
 """GBNF, the choice of terminals, and the counted helpers.
 
-The judge of a grammar's language is the Earley recognizer of `tests.oracles.earley`; of an expression that has not
-been through the folding, `spelled`, which enumerates short words by the definition.
+The Earley recognizer of `tests.oracles.earley` judges a grammar's language.  `spelled`, which enumerates short words by
+the definition, judges an expression before folding.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def expressions() -> st.SearchStrategy[Expr]:
 
 
 def spelled(rules: dict[str, Expr], start: str) -> set[bytes]:
-    """All words of at most MAX_LENGTH bytes, by iterating the definition to its least fixed point."""
+    """Return all words of at most MAX_LENGTH bytes, by iterating the definition to its least fixed point."""
     value: dict[str, set[bytes]] = {name: set() for name in rules}
 
     def join(left: set[bytes], right: set[bytes]) -> set[bytes]:
@@ -280,7 +280,7 @@ def test_glued_terminals_are_the_expected_trees() -> None:
     assert fold_rules({"s": Many(literal("a"), 2, 4)}, "s").terminals[0].pattern == repeat(literal("a"), 2, 4)
 
 
-# --- other people's grammars -----------------------------------------------------------------------------------------
+# --- grammars of other projects --------------------------------------------------------------------------------------
 
 
 def test_llama_cpp_samples(shared_data: Path) -> None:
@@ -298,7 +298,7 @@ def test_conformance_cases(shared_data: Path) -> None:
         for line in file:
             case = json.loads(line)
             if case["kind"] not in ("ebnf", "regex") or case.get("uses") or "[lazy]" in case["grammar"]:
-                continue  # macros and lazy rules are another dialect's
+                continue  # macros and lazy rules belong to another dialect
             if case["kind"] == "ebnf":
                 grammar = read_gbnf(case["grammar"], root=(case.get("options") or {}).get("root", "root"))
             else:

@@ -1,4 +1,4 @@
-"""A grammar inside another, and without white space in front: the same sentences, by the oracles."""
+"""A grammar inside another, and without leading white space, has the same sentences, by the oracles."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ plain = any_grammars("cfg").filter(
 
 
 def alone(grammar: Grammar) -> Grammar:
-    """The grammar as the only thing inside one of the policy "longest"."""
+    """Return a grammar of the policy "longest" that contains only the grammar."""
     out = GrammarBuilder("longest")
     start = out.nonterminal("start")
     out.rule(start, [inlined(grammar, out)])
@@ -45,7 +45,7 @@ def test_leading_space(grammar: Grammar, texts: list[bytes]) -> None:
         assert after.sentence(text) == (text[:1] not in (b"", b" ") and before.sentence(text))
 
 
-def test_what_cannot_be_inside() -> None:
+def test_grammars_that_cannot_be_embedded() -> None:
     g = GrammarBuilder()
     start = g.nonterminal("s")
     g.rule(start, [g.terminal(literal("a"))])

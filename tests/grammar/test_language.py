@@ -1,4 +1,4 @@
-"""Questions about languages: the engine's answers against derivatives by bytes, and what is answered without one."""
+"""The engine's answers about languages agree with derivatives by bytes; some answers need no automaton."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_emptiness_and_inclusion(left: Regular, right: Regular) -> None:
 
 
 def twin_words(tree: Regular, most: int) -> set[bytes] | None:
-    """All words, byte by byte; None if there are more than `most`."""
+    """Return all words, byte by byte, or None if there are more than `most`."""
     todo, found = [(tree, b"")], set()
     while todo and len(todo) + len(found) <= most:
         at, word = todo.pop()
@@ -96,11 +96,11 @@ LARGE = parse_regex("^(a|b)*a(a|b){14}$")  # 2 ** 15 states
 
 
 def test_beyond_the_limit_membership_is_exact() -> None:
-    for _ in range(2):  # the second time the refusal is remembered
+    for _ in range(2):  # the second time the refusal is cached
         assert contains(LARGE, "b" + "a" + 14 * "b") and not contains(LARGE, 15 * "b" + "a")
 
 
-def test_beyond_the_limit_nothing_is_claimed() -> None:
+def test_beyond_the_limit_there_is_no_answer() -> None:
     assert not is_empty(both(LARGE, Literal(b"c"))) and not is_within(LARGE, star(char_set("ab")))
     assert n_words(LARGE) == UNKNOWN and words(LARGE, 10) is None
 

@@ -1,4 +1,4 @@
-"""Lark grammars into the IR: every construct, every error, and Lark's verdicts on ties."""
+"""Lark grammars become the IR: every construct, every error, and Lark's verdicts on ties."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def read(text: str, **options: Any) -> Grammar:
 
 
 def language(grammar: Grammar, texts: str) -> str:
-    """Those of the texts, separated by blanks (``ε``: the empty one), that are sentences."""
+    """Return the texts that are sentences, out of texts separated by blanks (``ε``: the empty text)."""
     oracle = LongestOracle(grammar)
     return " ".join(t for t in texts.split() if oracle.sentence(b"" if t == "ε" else t.encode()))
 
@@ -49,7 +49,7 @@ def names(grammar: Grammar) -> list[str]:
         ('start: "a" "b" | "c"', "ε a ab c abc", "ab c"),
         ('start: "a"? "b"', "ε a b ab aab", "b ab"),
         ('start: ["a"] ["b"]', "ε a b ab ba", "ε a b ab"),
-        ('start: "a"? "a"?', "ε a aa aaa", "ε a aa"),  # Lark refuses this one; the language is plain
+        ('start: "a"? "a"?', "ε a aa aaa", "ε a aa"),  # Lark refuses this grammar, but its language is clear
         ('start: "a"*', "ε a aa ab", "ε a aa"),
         ('start: "a"+ "b"', "b ab aab a", "ab aab"),
         ('start: ("a" | "b" "c")*', "ε a bc abc bca b", "ε a bc abc bca"),
@@ -70,7 +70,7 @@ def test_constructs(grammar: str, texts: str, sentences: str) -> None:
     assert language(read(grammar), texts) == sentences
 
 
-def test_optionals_are_not_multiplied_out() -> None:
+def test_optionals_do_not_multiply_rules() -> None:
     body = " ".join(f'["{c}"]' for c in "abcdefghijklmnopqrst")
     grammar = read(f"start: {body}")
     assert len(grammar.rules) == 1 + 2 * 20
@@ -127,7 +127,7 @@ def test_start_and_unreachable_symbols() -> None:
     text = 'start: "a"\nother: "b" C\nC: "c"\nD: "d"\n'
     assert names(read(text)) == ["A"]
     assert sorted(names(read(text, start="other"))) == ["B", "C"]
-    # A terminal that is not used need not be supported, nor be free of the empty word.
+    # An unused terminal may be unsupported or match the empty word.
     assert names(read('start: "a"\nZ: /x*/\nB: /(a)\\1/\n')) == ["A"]
 
 
@@ -154,11 +154,11 @@ def test_override_and_extend() -> None:
     assert language(read(text), "1 x y") == "x y"
     text = '%import common.DIGIT\nstart: DIGIT | r\nr: "r"\n%extend DIGIT: "x"\n%extend r: "s" "t"\n'
     assert language(read(text), "1 x r st s") == "1 x r st"
-    # An %extend must not reach into the next grammar that imports the same terminal.
+    # An %extend must not affect the next grammar that imports the same terminal.
     assert language(read("%import common.DIGIT\nstart: DIGIT\n"), "1 x") == "1"
 
 
-def test_override_leaves_other_imports_be() -> None:
+def test_override_does_not_affect_other_imports() -> None:
     text = '%import common (DIGIT, INT)\nstart: DIGIT "-" INT\n%override DIGIT: "x"\n'
     assert language(read(text), "1-1 x-1 x-x") == "x-1"
 
@@ -177,7 +177,7 @@ def test_imports_from_files(tmp_path: Path) -> None:
     assert language(grammar, "w-w h+w w u-u") == "w-w h+w"
     relative = read("%import .lib (pair, SEP)\nstart: pair SEP\n", base_path=str(tmp_path))
     assert language(relative, "w-w- h+w") == "w-w-"
-    # A file is read again each time: it may change.
+    # A file is read again each time, since it may change.
     (tmp_path / "sub" / "deep.lark").write_text('word: "z"\n')
     assert language(read("%import lib.pair\nstart: pair\n", import_paths=[str(tmp_path)]), "w-w z-z") == "z-z"
 
@@ -217,7 +217,7 @@ def test_ties(grammar: str, order: str) -> None:
 def test_two_names_of_one_pattern_stay_two() -> None:
     grammar = read('start: A "1" | B "2" | "x" "3"\nA: "x"\nB: "x"\n')
     assert names(grammar)[:2] == ["A", "B"]
-    # Lark: the literal goes by the last definition, and A wins the tie wherever both may stand.
+    # In Lark the literal belongs to the last definition, and A wins the tie wherever both are allowed.
     assert language(grammar, "x1 x2 x3") == "x1"
 
 
@@ -241,7 +241,7 @@ OTHER_TIES = [
 
 @pytest.mark.parametrize("text", [TIES, *OTHER_TIES])
 def test_ties_against_lark(text: str) -> None:
-    """For every word, the first of our terminals that matches it whole is the one that Lark's lexer reports."""
+    """For every word, our first terminal that matches it whole is the one that Lark's lexer reports."""
     grammar = read(text)
     terminals, _, ignored = loader.load_grammar(text, "<string>", [], False)[0].compile(["start"], set())
     ours = LongestOracle(grammar)
@@ -278,7 +278,7 @@ def chart(rules: list[tuple[Any, tuple[Any, ...]]], start: Any) -> Any:
 
 @pytest.mark.parametrize("text", EBNF)
 def test_rules_against_lark(text: str) -> None:
-    """Random walks through both grammars in lockstep: the same terminals may follow everywhere."""
+    """Along random walks through both grammars the same terminals may follow."""
     grammar = read(text)
     terminals, compiled, _ = loader.load_grammar(text, "<string>", [], False)[0].compile(["start"], set())
     shown = {t.name: repr(t.pattern.value) if t.name.startswith("__") else t.name for t in terminals}
@@ -400,8 +400,8 @@ def test_errors_of_calls_and_files(tmp_path: Path) -> None:
         read("%import bytes.x\nstart: x", import_paths=[str(tmp_path)])
 
 
-def test_nothing_of_lark_escapes() -> None:
-    """Damaged grammars end in a Grammar or in a GrammarError."""
+def test_lark_errors_are_wrapped() -> None:
+    """Damaged grammars give a Grammar or a GrammarError."""
     rng = random.Random(7)
     texts = [*EBNF, TIES, 'start: t{"x", /y/}\nt{a, b}: a b\n%import common.INT\n%ignore INT\n%override INT: "z"\n']
     refused = 0
@@ -434,7 +434,7 @@ def test_lazy_quantifiers_end_where_they_do_in_lark() -> None:
 
 
 def test_lazy_terminals_are_in_the_order_of_lark() -> None:
-    """Lark sorts alternatives by width; a first match depends on it."""
+    """Lark sorts alternatives by width, which decides a first match."""
     text = 'start: T "c"?\nA: "a" | "ab"\nT: A /c*?/\n'
     assert language(read(text), "a ab abc ac") == "a ab abc ac"
     text = 'start: T "c"?\nT: ("a" | "ab" | /x/) /c??/ ("b" | "bb")\n'

@@ -1,4 +1,4 @@
-"""Real Lark grammars: those of ``../shared/data``, and the conformance suites.  Skipped where the data is not there."""
+"""Real Lark grammars of ``../shared/data``, and the conformance suites; skipped without the data."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_indentation_is_an_error(name: str, start: str) -> None:
 
 
 def test_conformance_grammars() -> None:
-    """What is not left out is readable, or refused where it has to be."""
+    """Grammars that are not left out can be read, or are refused as expected."""
     wrong = []
     for case in cases("lark"):
         if case.left_out:

@@ -1,4 +1,4 @@
-"""Made Lark grammars, judged by Lark's own loader: which are taken, and which words they have."""
+"""Made Lark grammars are taken or refused as by Lark's own loader, and have the same words."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wfsa.grammar.lark.reader import read_lark
 loader: Any = load_grammar
 MAX_WORDS = 300
 
-# Every literal is one letter of its own, so that the lexer has no choice and the words are those of the rules.
+# Every literal is a different letter, so that the lexer has no choice and the words are those of the rules.
 _atoms = st.sampled_from(['"a"', '"b"', '"c"', '"d".."e"', "/f/", "x", "y", "T", "U", 'pair{"a"}', "pair{T}"])
 
 
@@ -43,7 +43,7 @@ def _mostly(good: list[str], bad: list[str]) -> st.SearchStrategy[str]:
 
 @st.composite
 def grammars(draw: st.DrawFn) -> str:
-    """Rules without recursion, but now and then something undefined, defined twice, or out of place."""
+    """Draw rules without recursion, sometimes with an undefined, repeated or misplaced definition."""
     lines = [
         f"start: {draw(_bodies)}" + draw(st.sampled_from(["", "\n  | T -> t", ' // "c"\n  # "d"\n  | "c"'])),
         f"{draw(_heads_of_x)}: " + draw(st.sampled_from(['"a" y', '"b" | "c"', "T", '"a" "b"?'])),
@@ -58,14 +58,14 @@ def grammars(draw: st.DrawFn) -> str:
 
 
 def lark_words(text: str) -> set[str] | None:
-    """The words of a grammar without recursion as Lark expands its rules; None if it refuses the grammar.
+    """Return the words of a grammar without recursion as Lark expands its rules, or None if Lark refuses it.
 
-    Raises OverflowError where there are too many.  A terminal that is only declared counts as a fault.
+    Raises OverflowError if there are too many.  A terminal that is only declared counts as a fault.
     """
     try:
         terminals, rules, _ = loader.load_grammar(text, "<string>", [], False)[0].compile(["start"], set())
     except (LarkError, AssertionError) as e:
-        if "Rules defined twice" in str(e):  # about parse trees, and not refused here
+        if "Rules defined twice" in str(e):  # a condition on parse trees, which is not checked here
             raise OverflowError from None
         return None
     spellings = {t.name: _spellings(t.pattern.to_regexp()) for t in terminals}
@@ -90,7 +90,7 @@ def lark_words(text: str) -> set[str] | None:
 
 
 def _spellings(regexp: str) -> set[str]:
-    """The words over the letters in use that a terminal matches, of at most four letters of two kinds."""
+    """Return the words of a terminal over the letters in use, with at most four letters of two kinds."""
     letters = "abcdefgtTuvw"
     words = ["".join(parts) for parts in product(letters, ("", *letters), ("", *"tuwv"), ("", "v"))]
     return {w for w in words if re.fullmatch(regexp, w)}

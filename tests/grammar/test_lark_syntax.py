@@ -1,4 +1,4 @@
-"""The reader of Lark grammars against Lark's own parser: same texts taken, equal trees, on grammars and mutations."""
+"""The reader of Lark grammars takes the texts of Lark's own parser and gives equal trees, also for mutations."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ INSERTED = ["\n", "\n|", "%import", "->", "..", "?a", "\\\n", "// x\n", "#", *"|
 
 
 def lark_statements(text: str) -> list[Any] | None:
-    """What Lark reads, in a form of its own; None where it refuses the text."""
+    """Return the statements that Lark reads, in a common form, or None if it refuses the text."""
     try:
         tree = loader.PrepareGrammar().transform(loader._get_parser().parse(text + "\n", "start"))
-        for stmt in tree.children:  # what Lark's loader checks of one statement by itself
+        for stmt in tree.children:  # checks of Lark's loader on single statements
             if stmt.data in ("rule", "term", "override", "extend"):
                 loader.GrammarBuilder()._unpack_definition(
                     stmt if stmt.data in ("rule", "term") else stmt.children[0], None
@@ -51,7 +51,7 @@ def lark_statements(text: str) -> list[Any] | None:
 
 
 def without_special(text: str) -> str:
-    """`text` with each token-level terminal replaced by a plain terminal's name of equal length, for Lark to read."""
+    """Return `text` with each token-level terminal replaced by a plain name of equal length, for Lark."""
     lexemes = cut(text, LARK)
     for kind, got, at in zip(lexemes.kinds, lexemes.texts, lexemes.offsets, strict=True):
         if kind == "SPECIAL":
@@ -89,7 +89,7 @@ def statement(tree: Tree[Any]) -> Any:
 
 
 def shape(node: Any) -> Any:
-    """A right-hand side of Lark's tree."""
+    """Return a right-hand side of Lark's tree in the common form."""
     if not isinstance(node, Tree):
         return ("name", node.name)
     data, children = str(node.data), node.children
@@ -110,7 +110,7 @@ def shape(node: Any) -> Any:
 
 
 def our_shape(node: Any) -> Any:
-    """A right-hand side as the reader reads it, in the form of `shape`."""
+    """Return a right-hand side of the reader in the form of `shape`."""
     match node:
         case Alternatives(options):
             return ("expansions", *map(our_shape, options))
@@ -148,7 +148,7 @@ def our_statements(text: str) -> list[Any] | None:
 
 
 def same(text: str) -> bool:
-    """Compare on one text; whether Lark takes it."""
+    """Compare the readers on one text, and return whether Lark takes it."""
     theirs = lark_statements(text)
     assert our_statements(text) == theirs, text
     return theirs is not None
@@ -185,7 +185,7 @@ def test_mutations() -> None:
         text = mutated(rng, rng.choice(texts))
         if "<" not in text:
             taken += same(text)
-    assert taken > 50  # some mutations have to survive, or the test says nothing
+    assert taken > 50  # some mutations must be taken, or the test says nothing
 
 
 def test_lines() -> None:

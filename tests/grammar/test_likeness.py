@@ -1,4 +1,4 @@
-"""Which states of an automaton no short text tells apart: what is found against Moore's rounds, done one by one."""
+"""States of an automaton that no short text distinguishes agree with Moore's rounds, done one by one."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ TREES = st.one_of(
 )  # fmt: skip
 
 
-LEAST = 4  # bytes: what they tell apart is not alike at all
+LEAST = 4  # bytes: states that such texts distinguish are not alike
 
 
 def check_alike(tree: Regular) -> None:
     got = automaton(tree)
     if got.nullable:
-        got = automaton(cat(tree, Literal(b"!")))  # the arrays are of the automaton with the empty word
+        got = automaton(cat(tree, Literal(b"!")))  # the arrays belong to the automaton with the empty word
     indptr, lows, highs, targets, accept = (array.tolist() for array in got.arrays())
     rows = [
         {byte: targets[e] for e in range(begin, end) for byte in range(lows[e], highs[e] + 1)}

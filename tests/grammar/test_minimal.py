@@ -57,7 +57,7 @@ PARTS = st.one_of(
 
 @settings(max_examples=400, deadline=None)
 @given(st.lists(PARTS, min_size=2, max_size=6))
-def test_chains_are_what_determinizing_gives(parts: list[Regular]) -> None:
+def test_chains_equal_determinized_sequences(parts: list[Regular]) -> None:
     short = automaton(Cat(tuple(parts))).arrays()
     long = automaton(Cat((Cat(tuple(parts)),))).arrays()  # a sequence in a sequence is determinized
     assert [array.tolist() for array in short] == [array.tolist() for array in long]

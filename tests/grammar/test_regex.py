@@ -1,6 +1,6 @@
-"""Regular expressions: the two dialects, anchors and look-arounds, what is refused, and laws against Python's `re`.
+"""Regular expressions: the two dialects, anchors and look-arounds, refusals, and laws against Python's `re`.
 
-The judge of a language is `tests.oracles.regular`, which knows nothing of automata.
+`tests.oracles.regular` judges languages without automata.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def test_a_huge_count_becomes_rules() -> None:
     assert 1 < len(grammar.terminals) < 10 and len(grammar.rules) < 60
 
 
-# --- what is refused ------------------------------------------------------------------------------------------------
+# --- refusals -------------------------------------------------------------------------------------------------------
 
 REFUSED = [
     (r"(a)\1", "python", "back-reference", 3),
@@ -266,7 +266,7 @@ def agrees(pattern: str, texts: list[str]) -> None:
 
 
 @given(patterns(ATOMS, looks=False), TEXTS)
-def test_plain_patterns_are_what_python_matches(pattern: str, texts: list[str]) -> None:
+def test_plain_patterns_match_as_in_python(pattern: str, texts: list[str]) -> None:
     agrees(pattern, texts)
 
 
@@ -274,11 +274,11 @@ def test_plain_patterns_are_what_python_matches(pattern: str, texts: list[str]) 
 @settings(suppress_health_check=list(HealthCheck))
 @example("(?:(?!ab).)*", ["ab", "ba", ""])
 @example(r"(?:a(?=b)|b(?!b)|c)+", ["abc", "abbc"])
-def test_assertions_are_what_python_matches(pattern: str, texts: list[str]) -> None:
+def test_assertions_match_as_in_python(pattern: str, texts: list[str]) -> None:
     try:
         agrees(pattern, texts)
     except GrammarError:
-        assume(False)  # refusing is allowed, being wrong is not
+        assume(False)  # a refusal is allowed, a wrong language is not
 
 
 @pytest.mark.parametrize(
@@ -334,8 +334,8 @@ def n_nodes(tree: Regular) -> int:
     return 1 + sum(map(n_nodes, (*inner, *getattr(tree, "parts", ()))))
 
 
-def test_turns_share_no_copies_of_what_follows() -> None:
-    """The tree of many turns with several ways each is of the size of the pattern."""
+def test_repetitions_do_not_copy_their_continuation() -> None:
+    """The tree of many repetitions with several alternatives each has the size of the pattern."""
     assert n_nodes(parse_regex(r"^(?:\b(?:a|ab)\b\s?){1,20}$")) < 400
     assert n_nodes(parse_regex(r"(?:\w+\b\s*){1,40}")) < 800
 
@@ -345,7 +345,7 @@ LEAVES = ["a", "b", " ", r"\w", "ab", r"\b", r"\B", r"\b", r"\B", "(?<=a)", "(?<
 
 @given(patterns([*LEAVES, r"(?!a\b)", "^", "$"], looks=True))
 @settings(suppress_health_check=list(HealthCheck))
-def test_word_boundaries_are_what_python_matches(pattern: str) -> None:
+def test_word_boundaries_match_as_in_python(pattern: str) -> None:
     try:
         agrees(f"(?a){pattern}", all_texts("ab ", 4))
     except GrammarError:
@@ -354,8 +354,8 @@ def test_word_boundaries_are_what_python_matches(pattern: str) -> None:
 
 @given(patterns([*LEAVES, r"(?!a\b)", "^", "$"], looks=False))
 @settings(suppress_health_check=list(HealthCheck))
-def test_the_automaton_of_assertions_is_what_python_matches(pattern: str) -> None:
-    """The automaton on its own, on patterns that the foldings would resolve as well."""
+def test_the_automaton_of_assertions_matches_as_in_python(pattern: str) -> None:
+    """The automaton is tested alone, on patterns that the foldings would also resolve."""
     node = _Parser(f"(?a){pattern}", "python", "", whole=True).parse()
     compiled = re.compile(f"(?a){pattern}")
     try:
@@ -402,7 +402,7 @@ def test_property_tables_are_sorted_ranges() -> None:
 
 
 def test_parsing_is_cheap() -> None:
-    """No promise about time, only that nothing is quadratic and no table is built for plain patterns."""
+    """Parsing is not quadratic, and builds no table for plain patterns; its time is not promised."""
     pattern = r"^[a-zA-Z0-9_-]+@[a-z]+\.[a-z]{2,}$"
     best = min(_timed(pattern) for _ in range(20))
     long = min(_timed(pattern[:-1] + "[a-z]x?" * 200 + "$") for _ in range(3))

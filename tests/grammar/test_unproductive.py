@@ -1,4 +1,4 @@
-"""Which nonterminals derive a text: the normaliser's answer against a fixed point in plain Python."""
+"""The normaliser finds the nonterminals that derive a text, like a fixed point in plain Python."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ N = 6
 
 
 def twin(rules: Rules, lists: list[Unordered]) -> set[int]:
-    """The least set that is closed under the rules, where a list needs enough of its pairs."""
+    """Return the least set that is closed under the rules, where a list needs enough of its pairs."""
     good: set[int] = set()
     while True:
         more = {
@@ -29,7 +29,7 @@ def twin(rules: Rules, lists: list[Unordered]) -> set[int]:
 
 
 def has_text(u: Unordered, rules: Rules, good: set[int]) -> bool:
-    """Whether a choice of at most one pair for each member, and others, meets what a list asks for."""
+    """Whether a choice of at most one pair per member, and others, meets the conditions of a list."""
     members = [[None, *(pair for pair in pairs if pair in good)] for pairs in u.members]
     listed = {pair for pairs in u.members for pair in pairs}
     others = {~rhs[0] for lhs, rhs in rules if lhs == u.body and ~rhs[0] in good and ~rhs[0] not in listed}
@@ -55,7 +55,7 @@ def test_rules(rules: Rules) -> None:
 
 @st.composite
 def lists_in_any_order(draw: st.DrawFn) -> tuple[Rules, Unordered]:
-    """Rules of N nonterminals, and a list of pairs N+2.. with body N and rest N+1."""
+    """Draw rules of N nonterminals, and a list of pairs N+2.. with body N and rest N+1."""
     n_pairs = draw(st.integers(1, 4))
     pairs = range(N + 2, N + 2 + n_pairs)
     n_members = draw(st.integers(0, n_pairs))

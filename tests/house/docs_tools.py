@@ -1,4 +1,4 @@
-"""The modules of docs/make, which is no package."""
+"""Imports the modules of docs/make, which is not a package."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""The door of the benches: every bench is behind it, every result is named after one, README's table is made of one."""
+"""The command line of the benches, the names of results, and README's table."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from benches import __main__ as door
+from benches import __main__ as command
 from benches.markdown import RESULTS
 from tests.house.docs_tools import tool
 
@@ -13,7 +13,7 @@ readme_table = tool("readme_table")
 
 
 def engine(name: str, factor: float) -> dict[str, Any]:
-    """A line as ``python -m benches schemas`` writes it."""
+    """Return a line as ``python -m benches schemas`` writes it."""
     return {
         "what": "engine", "engine": name, "taken": 190, "right": 180, "peak_mb": 378,
         "compile_ms": [5.0 * factor, 22.0, 1107.4], "mask_us": [1.78, 7.35, 25.8], "commit_us": [0.99, 4.5, 8.38],
@@ -22,14 +22,14 @@ def engine(name: str, factor: float) -> dict[str, Any]:
 
 
 def test_every_result_is_named_after_a_bench() -> None:
-    """No result tells how the work went: one name a bench, with what was asked for behind it where that is another."""
+    """A result has the name of a bench, followed by options if they differ from the defaults."""
     for path in RESULTS.iterdir():
-        assert any(path.stem == name or path.stem.startswith(f"{name}-") for name in door._BENCHES), path.name
+        assert any(path.stem == name or path.stem.startswith(f"{name}-") for name in command._BENCHES), path.name
 
 
 def test_the_benches_have_arguments_and_defaults() -> None:
-    for name in door._BENCHES:
-        assert door.parser().parse_args([name]).bench == name
+    for name in command._BENCHES:
+        assert command.parser().parse_args([name]).bench == name
 
 
 def test_the_table_of_the_readme() -> None:
@@ -47,7 +47,7 @@ def test_the_table_of_the_readme() -> None:
 
 
 def test_the_table_of_the_readme_is_that_of_the_results() -> None:
-    """``python docs/make/readme_table.py`` writes it anew."""
+    """``python docs/make/readme_table.py`` writes the table."""
     recorded = (RESULTS / "schemas.jsonl").read_text(encoding="utf-8").splitlines()
     text = readme_table.PAGE.read_text(encoding="utf-8")
     assert readme_table.written(text, [json.loads(line) for line in recorded]) == text

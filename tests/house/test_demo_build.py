@@ -1,4 +1,4 @@
-"""`make demo` leaves the item modules uncompiled, so the demo must not want them."""
+"""`make demo` does not compile the item modules, so the demo must not import them."""
 
 from __future__ import annotations
 

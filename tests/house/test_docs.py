@@ -1,8 +1,8 @@
-"""The examples in README.md and docs/*.md run, and links between the pages lead somewhere.
+"""The examples in README.md and docs/*.md run, and links between the pages have targets.
 
-Every fenced block marked ``python`` is run, in order, in one namespace a file; ``<!-- no-run -->`` on the line before
-a block leaves it out (it needs a download), ``<!-- needs: MODULE -->`` skips it loudly where there is no such module.
-A failure points to the line in the page.
+Every fenced block marked ``python`` is run, in order, in one namespace per file. ``<!-- no-run -->`` on the line before
+a block leaves it out, since it needs a download. ``<!-- needs: MODULE -->`` skips it with a message if the module is
+missing. A failure points to the line in the page.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.house.docs_tools import tool
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-# Pages whose examples have a model and a tokenizer from their reader.
+# Pages whose readers supply a model and a tokenizer.
 WITH_MODEL = {
     "integrations.md", "getting-started.md", "streaming.md", "cancelling.md", "logprobs.md", "troubleshooting.md",
     *(path.name for path in (ROOT / "docs" / "tutorials").glob("*.md")),
@@ -37,7 +37,7 @@ class Block(NamedTuple):
 
 
 def python_blocks(text: str) -> list[Block]:
-    """The fenced ``python`` blocks of a page."""
+    """Return the fenced ``python`` blocks of a page."""
     blocks: list[Block] = []
     lines, inside, kind, start, before = text.splitlines(), False, "", 0, ""
     for number, line in enumerate(lines, 1):
@@ -58,7 +58,7 @@ def python_blocks(text: str) -> list[Block]:
 
 
 def stand_ins(page: Path) -> dict[str, Any]:
-    """Names that a page takes from its reader: a tokenizer and a model, in README.md a sampler, too."""
+    """Return the names that a page's reader supplies: a tokenizer and a model, and in README.md a sampler."""
     if page.name == "decoding.md":
         pytest.importorskip("transformers", reason="NO TRANSFORMERS: docs/decoding.md was not run")
         pytest.importorskip("torch", reason="NO TORCH: docs/decoding.md was not run")
@@ -77,7 +77,7 @@ def stand_ins(page: Path) -> dict[str, Any]:
     tokenizer.add_special_tokens(["<|endoftext|>"])
 
     def sample(_: object, mask: Any) -> int:
-        """The end if it may come, else the first of these bytes that may."""
+        """Return the end token if it is allowed, else the first allowed byte of a list."""
         wanted = [tokenizer.token_to_id(c) for c in ("<|endoftext|>", *'}{":1')]
         return next((i for i in wanted if i in mask), int(mask.ids()[0]))
 
@@ -90,7 +90,7 @@ def test_examples_run(page: Path) -> None:
     blocks = [block for block in python_blocks(page.read_text(encoding="utf-8")) if block.runs]
     if not blocks:
         pytest.skip("a page without examples")
-    # A module of its own, so that dataclasses and forward references in examples resolve.
+    # The page becomes a module, so that dataclasses and forward references in examples resolve.
     namespace: dict[str, Any] = {"__name__": f"example_{page.stem}", **stand_ins(page)}
     missing = []
     for block in blocks:
@@ -104,7 +104,7 @@ def test_examples_run(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_have_targets(page: Path) -> None:
     for target in _LINK.findall(page.read_text(encoding="utf-8")):
         if "://" not in target:
             assert (page.parent / target).exists(), f"{page.name} links to {target}, which is not there"
@@ -119,7 +119,7 @@ def test_the_architecture_names_every_module() -> None:
 
 
 def test_tables_are_up_to_date() -> None:
-    """``python docs/make/support_tables.py`` writes them anew."""
+    """``python docs/make/support_tables.py`` writes the tables."""
     from wfsa.grammar.json_schema.read.keyword_table import KEYWORDS
 
     tables = tool("support_tables")

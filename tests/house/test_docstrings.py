@@ -22,7 +22,7 @@ NOT_IN_THE_REFERENCE = {"cli", "demo", "explorer"}
 class Documented(NamedTuple):
     place: str
     text: str
-    names: set[str]  # parameters; of a class its attributes, too
+    names: set[str]  # parameters, and the attributes of a class
 
 
 def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
@@ -43,7 +43,7 @@ def names_of(node: ast.AST) -> set[str]:
 
 
 def public(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
-    """Functions, classes and methods, by "Class.method"."""
+    """Yield public functions, classes and methods by name ("Class.method")."""
     for node in tree.body:
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) or node.name.startswith("_"):
             continue
@@ -72,7 +72,7 @@ def documented() -> Iterator[Documented]:
 
 
 def faults(text: str, names: set[str]) -> list[str]:
-    """What is wrong with the list of parameters of a docstring as Markdown."""
+    """Return the faults in the list of parameters of a docstring as Markdown."""
     lines = made.as_markdown(text, names).splitlines()
     found: list[str] = []
     entries: list[str] = []

@@ -1,4 +1,4 @@
-"""What pages and messages say about installing can be typed: wfsa is in no index, and every extra exists."""
+"""Install commands in pages and messages work: wfsa is in no package index, and every extra exists."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def files() -> list[Path]:
 
 
 def test_nothing_is_installed_from_an_index_where_it_is_not() -> None:
-    """``pip install '.[extra]'`` is typed in a clone; an installed wheel is named by its path."""
+    """A command installs from a clone (``pip install '.[extra]'``) or from the path of a wheel."""
     for path in files():
         for command in _INSTALL.finditer(path.read_text(encoding="utf-8")):
             what, extras = command[1].strip("'\"`"), set(command[2].split(","))

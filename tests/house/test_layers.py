@@ -1,9 +1,8 @@
-"""Who may use whom: the arrows between folders as data, no circles, and what each layer must not know.
+"""Which folder may use which: the arrows between folders as data, without cycles, and the limits of each layer.
 
-Read from the sources, not by importing them: every .hpp and .pyx under ext/, every .py under wfsa/ and grammar/.
-A unit is a folder; the files that lie directly in wfsa/, ext/ and grammar/json_schema/ are each a unit of their own,
-since that is where the drivers are.  Imports inside functions count like any other; those under TYPE_CHECKING only
-where it says so.
+The uses are read from the sources: every .hpp and .pyx under ext/, every .py under wfsa/ and grammar/.
+A unit is a folder.  Each file directly in wfsa/, ext/ and grammar/json_schema/ is a unit of its own, since these are
+drivers.  Imports inside functions count.  Imports under TYPE_CHECKING count only in the tests that say so.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 # --- the arrows -------------------------------------------------------------------------------------------------
-# unit: what its files may use beside each other.  A new folder needs a row, a new arrow a reason in its commit.
+# By unit: the units that its files may use.  A new folder needs a row, and a new arrow a reason in its commit.
 
 KERNELS: dict[str, set[str]] = {
     "ext/errors.hpp": set(),
@@ -43,7 +42,7 @@ KERNELS: dict[str, set[str]] = {
     "ext/artifact": {"ext/containers", "ext/errors.hpp", "ext/runtime"},
     "ext/texts": {"ext/containers", "ext/errors.hpp", "ext/runtime", "ext/vocabulary"},
     "ext/items": set(),
-    # The Cython modules: they check what comes in, walk the regular trees, and raise the project's errors.
+    # The Cython modules check arguments, walk the regular trees, and raise the project's errors.
     "ext/bindings": {
         "ext/ahead.hpp", "ext/artifact", "ext/background.hpp", "ext/companions", "ext/containers", "ext/errors.hpp",
         "ext/items", "ext/profiles", "ext/regular", "ext/runtime", "ext/texts",
@@ -192,14 +191,14 @@ PACKAGE: dict[str, set[str]] = {
     "wfsa/__main__.py": {"wfsa/cli"},
 }  # fmt: skip
 ARROWS = {**KERNELS, **FRONT_ENDS, **PACKAGE}
-# What compiles and decodes; it knows nothing of the rooms around it.
+# The core compiles and decodes, and does not know the rooms around it.
 CORE = {
     "wfsa/_ext", "wfsa/arguments.py", "wfsa/bitmask", "wfsa/caches.py", "wfsa/calls.py", "wfsa/collector.py",
     "wfsa/compilation.py", "wfsa/compile_any.py", "wfsa/compile_options.py", "wfsa/compiler.py", "wfsa/constraint.py",
     "wfsa/constraint_file.py", "wfsa/errors.py", "wfsa/explain.py", "wfsa/grammar_constraint.py",
     "wfsa/jump_forward.py", "wfsa/requests.py", "wfsa/storage", "wfsa/texts", "wfsa/vocab",
 }  # fmt: skip
-# Words for messages of every part of the package; it uses nothing.
+# Words for messages of every part of the package; they use no other unit.
 MESSAGES = "wfsa/installing.py"
 
 # --- reading the sources ----------------------------------------------------------------------------------------
@@ -228,7 +227,7 @@ FILE_OF = {module_of(path): name_of(path) for path in PYTHON}
 
 
 def imported(tree: ast.AST, package: str, types: bool) -> Iterator[str]:
-    """Absolute names of what a file of `package` imports: ``from wfsa import errors`` is ``wfsa.errors``."""
+    """Yield the absolute names that a file of `package` imports: ``from wfsa import errors`` is ``wfsa.errors``."""
     if isinstance(tree, ast.If) and not types and "TYPE_CHECKING" in ast.dump(tree.test):
         for child in tree.orelse:
             yield from imported(child, package, types)
@@ -246,7 +245,7 @@ def imported(tree: ast.AST, package: str, types: bool) -> Iterator[str]:
 
 
 def python_uses(path: Path, types: bool = False) -> set[str]:
-    """Files of the project that a Python file imports; a compiled module is its folder, ``wfsa/_ext``."""
+    """Return the files of the project that a Python file imports; a compiled module is its folder, ``wfsa/_ext``."""
     module = module_of(path)
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     return named(imported(ast.parse(path.read_text(encoding="utf-8"), str(path)), package, types))
@@ -289,7 +288,7 @@ def unit_of(name: str) -> str:
 
 
 def circles(uses: Mapping[str, set[str]]) -> list[set[str]]:
-    """Sets of files each of which reaches all others of its set: strongly connected components (Tarjan)."""
+    """Return the strongly connected components (Tarjan) with more than one file."""
     order: dict[str, int] = {}
     low: dict[str, int] = {}
     path: list[str] = []
@@ -331,7 +330,7 @@ def test_only_the_arrows_that_are_written_down(name: str) -> None:
 
 
 def test_no_file_uses_itself_through_others() -> None:
-    """A package's ``__init__`` lists names of its modules for others: it is no step of a circle."""
+    """A package's ``__init__``, which lists names of its modules for others, is not a step of a cycle."""
     inner = {
         name: {other for other in others if other in USES and not other.endswith("__init__.py")}
         for name, others in USES.items()
@@ -361,7 +360,7 @@ KERNEL_HEADERS = [path for path in NATIVE if path.suffix == ".hpp" and path.pare
 
 @pytest.mark.parametrize("path", KERNEL_HEADERS, ids=name_of)
 def test_headers_include_each_other_and_the_standard_library_only(path: Path) -> None:
-    """No kernel knows Python; what stands between is in ext/bindings."""
+    """No kernel knows Python; ext/bindings connects them."""
     for included in INCLUDE.findall(path.read_text(encoding="utf-8")):
         if included.startswith('"'):
             assert (ROOT / "ext" / included.strip('"')).is_file(), f"{path.name} includes {included}"
@@ -370,7 +369,7 @@ def test_headers_include_each_other_and_the_standard_library_only(path: Path) ->
 
 
 def test_only_companions_know_json() -> None:
-    """What JSON asks for next to a grammar is a companion of the parse, which the maker of a session names."""
+    """JSON's conditions next to a grammar are companions of the parse, which the maker of a session names."""
     for name, others in USES.items():
         if any(unit_of(other) == "ext/json" for other in others):
             assert unit_of(name) in ("ext/json", "ext/companions"), name
@@ -391,7 +390,7 @@ def test_the_boundary_takes_regular_trees_and_errors_only() -> None:
 
 @pytest.mark.parametrize("path", [p for p in PYTHON if name_of(p).startswith("grammar/")], ids=name_of)
 def test_front_ends_import_each_other_relatively(path: Path) -> None:
-    """Tools that follow no symlink then find every file of `grammar/` from within it."""
+    """Tools that do not follow symlinks then find every file of `grammar/` from within it."""
     nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
     modules = [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
     assert not [name for name in modules if name.startswith("wfsa.grammar")]

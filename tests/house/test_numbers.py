@@ -20,7 +20,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 _LINK = re.compile(r"(?:benches/results/|python -m benches )([a-z][\w-]*)")
 _FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
-_QUOTES = re.compile(r"\n+<!-- quotes .*?-->", re.DOTALL)  # compared by test_quotes.py, place by place
+_QUOTES = re.compile(r"\n+<!-- quotes .*?-->", re.DOTALL)  # test_quotes.py compares these
 _MEASURED = re.compile(
     r"(?<![\w.,/-])(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.\d+(?:e-?\d+)?|\d+e-?\d+)(?![\w.]*\d)"
 )  # fmt: skip

@@ -36,7 +36,7 @@ INTEGRATION_FILES = ("requirements.txt", "without_dependencies.txt")
 
 
 def test_the_table_of_pins_lists_every_pin_with_its_version() -> None:
-    """tests/pins.md against the files that pip reads: the same names and versions, in the section of their file."""
+    """tests/pins.md has the names and versions of the files that pip reads, in a section per file."""
     sections = (TESTS / "pins.md").read_text(encoding="utf-8").split("\n## ")
     pattern = re.compile(r"`([A-Za-z0-9._-]+) (\d[^`\s]*)`")
     listed = [{canonicalize_name(name): version for name, version in pattern.findall(part)} for part in sections]
@@ -47,7 +47,7 @@ def test_the_table_of_pins_lists_every_pin_with_its_version() -> None:
 
 
 def test_pins_of_both_environments_agree_where_nothing_holds_them_apart() -> None:
-    """A package in both lists has one version, but for what the programs ask for themselves."""
+    """A package in both lists has one version, unless the programs themselves require another."""
     pins, apart = pinned(TESTS / "pins.txt"), {"setuptools", "lark"}
     for file in INTEGRATION_FILES:
         for name, version in pinned(TESTS / "integrations" / file).items():

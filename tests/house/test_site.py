@@ -1,6 +1,7 @@
-"""The site: every page has a place in it, pictures and figures are those of the code and the results, and it builds.
+"""The site: every page is in the navigation, pictures and figures match the code and the results, and the site builds.
 
-The last needs the builder, which `make docs` installs into build/docs/venv, and is skipped loudly without.
+The build needs the builder, which `make docs` installs into build/docs/venv. Without it the test is skipped with a
+message.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ def test_markdown_as_the_builder_reads_it() -> None:
     assert read("text:\n- one\n- two\n  more\n- three\n") == "text:\n\n- one\n- two\n  more\n- three\n"
 
 
-def test_pages_are_squeezed_where_it_is_not_seen() -> None:
+def test_pages_are_squeezed_without_a_visible_change() -> None:
     squeeze = tool("squeeze").squeeze_page
     assert squeeze("<p>\n   a\n\n  <b>b</b></p>\n<pre>\n  a\n\n</pre>\n\n <p>") == (
         "<p>\na\n<b>b</b></p>\n<pre>\n  a\n\n</pre><p>"
@@ -130,12 +131,12 @@ def test_pictures_are_small_and_fetch_nothing(path: Path) -> None:
 
 @pytest.mark.parametrize("plot", site_plots.PLOTS, ids=lambda plot: plot.name)
 def test_plots_are_of_the_results_as_they_are(plot: Any) -> None:
-    """``python docs/make/site_plots.py`` draws them anew."""
+    """``python docs/make/site_plots.py`` draws the plots."""
     assert plot.mark() in plot.picture.read_text(encoding="utf-8"), f"{plot.name}.svg is not of {plot.source}.jsonl"
 
 
 def test_figures_and_excerpts_are_up_to_date() -> None:
-    """``python docs/make/site_plots.py`` writes them anew."""
+    """``python docs/make/site_plots.py`` writes the figures and excerpts."""
     text = site_plots.PAGE.read_text(encoding="utf-8")
     assert site_plots.written(text) == text
     for page in excerpts.pages():
@@ -154,7 +155,7 @@ def test_every_picture_says_where_it_is_from() -> None:
 
 @pytest.mark.engine
 def test_the_page_of_the_command_line_is_that_of_the_parsers() -> None:
-    """``python docs/make/command_line.py`` writes it anew."""
+    """``python docs/make/command_line.py`` writes the page."""
     made = tool("command_line")
     text = made.PAGE.read_text(encoding="utf-8")
     assert made.written(text) == text
@@ -166,7 +167,7 @@ def test_the_page_of_the_command_line_is_that_of_the_parsers() -> None:
 
 @pytest.mark.engine
 def test_graphs_are_those_that_the_code_makes() -> None:
-    """``python docs/make/pictures.py`` draws them anew."""
+    """``python docs/make/pictures.py`` draws the graphs."""
     pytest.importorskip("pyroaring")
     for name, graph in tool("pictures").graphs().items():
         assert (DOCS / "images" / f"{name}.dot").read_text(encoding="utf-8") == graph + "\n", name

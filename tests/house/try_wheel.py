@@ -1,9 +1,9 @@
-"""Does the built package work by itself?  ``python tests/house/try_wheel.py FOLDER``, which `make wheel` calls.
+"""Tests the built packages alone: ``python tests/house/try_wheel.py FOLDER``, for `make wheel`.
 
-FOLDER holds one wheel and one sdist.  The wheel must be tagged manylinux, name every module and data file of the
-package once and nothing else, and, installed with its four dependencies in a fresh environment, run README's
-decoding loop, the command, and an artifact's way through a file.  It must install with a small extra, as
-docs/installing.md says; the other extras are compared with pyproject.toml, since some bring gigabytes.
+FOLDER contains one wheel and one sdist.  The wheel must be tagged manylinux, and contain exactly the modules and data
+files of the package, each once.  Installed with its four dependencies in a fresh environment, it must run README's
+decoding loop and the command, and save and load an artifact.  It must install with a small extra, as in
+docs/installing.md.  The other extras are only compared with pyproject.toml, since some need gigabytes.
 The sdist must hold each file once: ``wfsa/grammar`` is a symlink to ``grammar/`` in the work tree, and tools that
 follow it pack its files twice.
 """
@@ -29,7 +29,7 @@ from tests.requirements import requirements  # noqa: E402 - this script is run b
 
 SMALL_EXTRA = "demo"  # jsonschema-rs, 3 MB
 
-# What runs in the fresh environment, in an empty folder: argument 1 is README.md.
+# This script runs in the fresh environment, in an empty folder; argument 1 is README.md.
 PROGRAM = r'''
 import importlib.metadata, importlib.util, pathlib, re, sys, types
 
@@ -72,7 +72,7 @@ import wfsa.items  # NumPy is all it needs
 
 
 def check_names(names: list[str], what: Path) -> None:
-    """Each file once; none of a test, of a header or of a symlink's other side in a wheel."""
+    """Check that each file is there once, and that a wheel has no tests, headers or targets of symlinks."""
     twice = sorted({name for name in names if names.count(name) > 1})
     assert not twice, f"{what.name} holds twice: {twice}"
     print(f"{what.name}: {len(names)} files, {what.stat().st_size / 1e6:.2f} MB")
@@ -113,7 +113,7 @@ def check_wheel(path: Path) -> None:
 
 
 def check_extras(path: Path) -> None:
-    """The wheel names every extra of pyproject.toml, with the packages and ranges that it has there."""
+    """Check that the wheel has every extra of pyproject.toml, with its packages and ranges."""
     with zipfile.ZipFile(path) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         metadata = email.message_from_bytes(archive.read(name))

@@ -1,4 +1,4 @@
-"""The filter module of an installed ExLlamaV3, without the package around it, which wants a GPU's compiler.
+"""Imports the filter module of an installed ExLlamaV3 without its package, which needs a GPU's compiler.
 
 Stand-ins for the packages that the module is in, and for the tokenizer that it names in annotations.
 """
@@ -14,7 +14,7 @@ import pytest
 
 
 def import_filters() -> None:
-    """Make ``exllamav3.generator.filter`` importable; skips the test where the package is not installed."""
+    """Make ``exllamav3.generator.filter`` importable, and skip the test if the package is not installed."""
     if "exllamav3" in sys.modules:
         return
     spec = importlib.util.find_spec("exllamav3")

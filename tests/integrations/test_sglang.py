@@ -1,4 +1,4 @@
-"""SGLang's own grammar modules, with our backend in them; a stand-in for the scheduler, which needs a GPU."""
+"""SGLang's own grammar modules with our backend, and a double of the scheduler, which needs a GPU."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_kinds_of_requests(backend: Any, kind: str, text: str, answer: str) -> N
         grammar.accept_token(ids("\x00")[0])
 
 
-def test_a_request_that_is_wrong_is_its_own(backend: Any) -> None:
+def test_a_wrong_request_affects_no_other(backend: Any) -> None:
     wrong = compiled(backend, "json", '{"type": "strin"}')
     assert isinstance(wrong, InvalidGrammarObject) and "unknown type 'strin'" in wrong.error_message
     assert not isinstance(compiled(backend, "regex", "a"), InvalidGrammarObject)
@@ -98,7 +98,7 @@ def test_rows_of_a_batch(backend: Any) -> None:
 
 
 class Request:
-    """What SGLang's scheduler keeps of one."""
+    """The fields of a request in SGLang's scheduler."""
 
     def __init__(self, grammar: Any, max_new_tokens: int) -> None:
         self.grammar, self.output_ids = grammar, [1, 2, 3]  # reasoning
@@ -126,10 +126,10 @@ def test_texts_end_within_their_request(backend: Any, drafts: bool) -> None:
         assert len(request.output_ids) <= budget + 3
     too_small = Request(grammar.copy(), 3)
     door.limit_tokens(None, None, too_small)
-    too_small.grammar.fill_vocab_mask(mask, 0)  # the text will be cut off, as the log says
+    too_small.grammar.fill_vocab_mask(mask, 0)  # the text will be cut off, which is logged
 
 
-def test_the_place_where_requests_are_met_is_there() -> None:
+def test_the_patched_method_of_sglang_exists() -> None:
     manager, method = door._PREPARED.rsplit(".", 1)
     assert list(inspect.signature(getattr(pkgutil.resolve_name(manager), method)).parameters) == ["self", "req"]
 
@@ -152,7 +152,7 @@ def test_draft_trees(backend: Any) -> None:
     assert told and told[0][3] == "another's"
 
 
-def test_a_copy_goes_its_own_way(backend: Any) -> None:
+def test_a_copy_is_independent(backend: Any) -> None:
     first = compiled(backend, "regex", "ab")
     second = first.copy()
     first.accept_token(ids("a")[0])

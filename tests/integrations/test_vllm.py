@@ -1,4 +1,4 @@
-"""vLLM itself, with a tiny random model: everything that ends is valid, and a bad request takes no other with it."""
+"""vLLM itself, with a tiny random model, gives valid texts, and a bad request affects no other."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_all_kinds_of_requests(folder: Path, arguments: list[str], environment: 
     lines = run(["-m", "tests.integrations.vllm_engine", str(folder), *arguments], **environment).splitlines()
     seen: dict[str, Any] = json.loads(next(line for line in reversed(lines) if line.startswith("{")))
     assert not seen["invalid"]
-    # All texts whose tokens can be counted are complete within 60 of them: none that match as long as they can.
+    # Texts with a known number of tokens are complete within 60 of them, which excludes the policy "longest".
     assert seen["finished"] > seen["asked"] * 3 // 4
     assert all("WORD" in fields or "uniqueItems" in fields for fields in seen["cut off"]), seen["cut off"]
     assert len(seen["refused"]) == 4 and all("wfsa: " in message for message in seen["refused"]), seen["refused"]
@@ -51,7 +51,7 @@ def test_all_kinds_of_requests(folder: Path, arguments: list[str], environment: 
 
 
 def test_engines_share_a_store(folder: Path, tmp_path: Path) -> None:
-    """The second engine takes from the first one's store what the first one has compiled, and tells Prometheus so."""
+    """The second engine takes the first one's constraints from the store, which Prometheus shows."""
     told: list[dict[str, float]] = []
     for _ in range(2):
         with socket.socket() as free:
@@ -77,7 +77,7 @@ def test_engines_share_a_store(folder: Path, tmp_path: Path) -> None:
     ids=["free", "free, drafts", "constrained, drafts", "free, another parser, drafts"],
 )
 def test_reasoning_and_aborts(folder: Path, arguments: list[str]) -> None:
-    """What follows the end of the reasoning is constrained, the reasoning only when asked; requests are taken back."""
+    """Text after the reasoning is constrained, the reasoning itself only on request; requests can be aborted."""
     lines = run(["-m", "tests.integrations.vllm_reasoning", str(folder), *arguments]).splitlines()
     seen: dict[str, Any] = json.loads(next(line for line in reversed(lines) if line.startswith("{")))
     assert not seen["invalid"]
@@ -96,14 +96,14 @@ def test_the_example_runs(folder: Path) -> None:
 
 
 def test_tokens_that_would_end_the_reasoning_are_masked() -> None:
-    """vLLM 0.33 names tokens that a row must not take while it is free; 0.32 gives rows of three parts."""
+    """vLLM 0.33 passes tokens that a free row must not take; 0.32 passes rows of three parts."""
     import torch
 
     from wfsa.integrations.vllm_backend import WfsaBackend
 
     backend = object.__new__(WfsaBackend)
     backend._rows = None
-    grammar = None  # a free row asks nothing of its grammar
+    grammar = None  # a free row does not use its grammar
     bitmask = torch.zeros((2, 3), dtype=torch.int32)
     backend.fill(bitmask, [(grammar, 0, False, (0, 31, 69)), (grammar, 1, False)])
     allowed = [[bool(int(row[token >> 5]) >> (token & 31) & 1) for token in range(96)] for row in bitmask]
@@ -111,7 +111,7 @@ def test_tokens_that_would_end_the_reasoning_are_masked() -> None:
     assert all(allowed[1])
 
 
-def test_settings_that_there_are_not() -> None:
+def test_unknown_settings_are_refused() -> None:
     from wfsa.integrations.vllm_requests import settings_of
 
     class Config:

@@ -1,4 +1,4 @@
-"""`vllm serve` with a tiny random model, asked over HTTP: what ends is valid, and nobody disturbs another."""
+"""`vllm serve` with a tiny random model gives valid texts over HTTP, and requests do not disturb each other."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def at_once(server: Server, ask: Callable[[Any], list[Coroutine[Any, Any, Any]]]) -> list[Any]:
-    """What the coroutines give that `ask` makes with a client, or raise."""
+    """Run the coroutines that `ask` makes with a client; return their results and exceptions."""
     from openai import AsyncOpenAI
 
     async def all_of_them() -> list[Any]:
@@ -91,7 +91,7 @@ def either(*judges: Judge) -> Judge:
 
 
 def asked(n: int) -> list[tuple[dict[str, Any], Judge]]:
-    """So many requests of a chat with their judges: half are `structured_outputs`, the others OpenAI's fields."""
+    """Return n chat requests with their judges: half use `structured_outputs`, half OpenAI's fields."""
     choose = random.Random(3)
     out: list[tuple[dict[str, Any], Judge]] = [
         (structured(**fields), of_text(judge)) for fields, judge in requests(n // 2)
@@ -118,7 +118,7 @@ def asked(n: int) -> list[tuple[dict[str, Any], Judge]]:
 
 
 def judged(things: list[tuple[dict[str, Any], Judge]], answers: list[Any]) -> tuple[int, list[tuple[Any, Any]]]:
-    """How many ended by themselves, and those that should not be as they are."""
+    """Return how many texts ended, and the wrong ones."""
     ended, wrong = 0, []
     for (fields, judge), answer in zip(things, answers, strict=True):
         if isinstance(answer, BaseException):
@@ -167,7 +167,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     (structured(json_object=False), "json_object must be True"),
     ({"tools": [{"type": "function", "function": {"name": "f", "strict": True, "parameters": {"type": "strin"}}}],
       "tool_choice": "required"}, "wfsa: unknown type 'strin' at $.format.tags[0].content.json_schema.type"),
-    # vLLM reads structural tags with a module of its own first, and says no more than this.
+    # vLLM first reads structural tags with its own module, whose message is this.
     (structured(structural_tag='{"format": {}}'), "Invalid structured_outputs structural_tag specification"),
 ]  # fmt: skip
 
@@ -188,9 +188,9 @@ def test_bad_requests_among_good_ones(server: Server) -> None:
 
 
 def test_odd_requests_that_are_right(server: Server) -> None:
-    """What reaches the engine by other ways than most, or would harm it if its form were kept on the way."""
+    """These requests reach the engine in other ways than most, or would harm it without a conversion."""
     things: list[tuple[dict[str, Any], Judge]] = [
-        (structured(json=nested(300)), of_text(lambda text: is_valid(text, True))),  # an object: vLLM would pickle it
+        (structured(json=nested(300)), of_text(lambda text: is_valid(text, True))),  # as an object vLLM would pickle it
         (structured(json=json.dumps(nested(300))), of_text(lambda text: is_valid(text, True))),
         (structured(json={"$ref": "https://example.org/seven"}), of_text(lambda text: json.loads(text) == 7)),
         (structured(regex=""), of_text(lambda text: text == "")),
@@ -219,7 +219,7 @@ def test_other_endpoints(server: Server) -> None:
 
 
 async def streamed(client: Any, fields: dict[str, Any], chunks: int | None = None) -> Any:
-    """A message put together of its pieces, and how it ended; given up after so many pieces."""
+    """Return a message assembled from its pieces, and its end; stop after `chunks` pieces."""
     content, calls, reason = "", [], None
     stream = await client.chat.completions.create(**{**COMMON, **fields, "stream": True})
     async for chunk in stream:
@@ -248,7 +248,7 @@ def test_streams(server: Server) -> None:
 
 
 def test_clients_that_leave(server: Server) -> None:
-    """In the middle of a stream, or before anything came; the others are served, and what the leavers had is free."""
+    """Clients leave within a stream or before its start; others are served, and all resources are freed."""
     good = asked(40)
 
     async def impatient(client: Any, number: int) -> None:

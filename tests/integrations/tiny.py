@@ -1,4 +1,4 @@
-"""A byte-level BPE of 2,000 tokens, and random models whose logits are wider than that: answers in milliseconds."""
+"""Makes a byte-level BPE of 2,000 tokens, and random models with wider logits that answer in milliseconds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 N_TOKENS, WIDTH = 2000, 2048
 ROOT = Path(__file__).resolve().parents[2]
-# What tests ask for.
+# The schema of many tests.
 PERSON = {
     "type": "object",
     "properties": {
@@ -25,7 +25,7 @@ PROMPTS = ["A person:", "Somebody else, of whom more is known, as JSON:", "x"]
 
 
 def training_texts() -> list[str]:
-    """Recorded texts, and JSON, so that there are tokens that span quotes, commas and brackets."""
+    """Return recorded texts, and JSON, so that tokens span quotes, commas and brackets."""
     cases = ROOT / "tests" / "cases"
     recorded = [*sorted((cases / "languages").glob("*.txt")), cases / "json_schema_verdicts.jsonl"]
     pages = [path.read_text(encoding="utf-8") for path in recorded]
@@ -40,7 +40,7 @@ CHAT = "{% for one in messages %}{{ one.role }}: {{ one.content }}\n{% endfor %}
 
 @lru_cache
 def tokenizer(*markers: str) -> Any:
-    """Of transformers, with <|pad|> and <|end|> as its last two of 2,000 tokens; before them, such ones of text."""
+    """Return a tokenizer of transformers, whose last two of 2,000 tokens are <|pad|> and <|end|>, after `markers`."""
     import tokenizers
     import transformers
 
@@ -58,7 +58,7 @@ def tokenizer(*markers: str) -> Any:
 
 
 def model(seed: int = 0, width: int = WIDTH, layers: int = 2, head_dim: int = 16) -> Any:
-    """A random Llama; weights large enough that choices matter."""
+    """Return a random Llama with weights that are large enough for distinct choices."""
     import torch
     import transformers
 
@@ -72,7 +72,7 @@ def model(seed: int = 0, width: int = WIDTH, layers: int = 2, head_dim: int = 16
 
 
 def save(folder: Path) -> None:
-    """What vLLM serves: with a template of chats, heads it has kernels for, and reasoning that often ends."""
+    """Save a model for vLLM, with a template of chats, supported head sizes, and reasoning that often ends."""
     import torch
 
     own = tokenizer("<think>", "</think>")

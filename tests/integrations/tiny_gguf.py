@@ -1,4 +1,4 @@
-"""A random two-layer Llama as a GGUF file, with the tokenizer of tiny.py: a megabyte that llama.cpp runs."""
+"""Writes a random two-layer Llama with the tokenizer of tiny.py as a GGUF file of a megabyte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tiny random model of :mod:`.tiny` in MLX, loaded as ``mlx_lm.load`` does."""
+"""Saves the tiny random model of :mod:`.tiny` in MLX, and loads it like ``mlx_lm.load``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def save(folder: Path, seed: int = 0, width: int = tiny.WIDTH, layers: int = 2) 
 
 
 def load(folder: Path) -> tuple[Any, Any]:
-    """A model and a tokenizer."""
+    """Return a model and a tokenizer."""
     import mlx_lm
 
     loaded: tuple[Any, Any] = mlx_lm.load(str(folder))

@@ -1,4 +1,4 @@
-"""Requests of all kinds to a real vLLM with a tiny random model; what finished is judged.  Prints one line of JSON.
+"""Sends requests of all kinds to a real vLLM with a tiny random model, judges the texts, and prints a line of JSON.
 
     python -m tests.integrations.vllm_engine FOLDER [--named] [--drafts] [--n 120]
 """
@@ -51,7 +51,7 @@ def is_nested(text: str) -> bool:
 
 
 def requests(n: int) -> list[tuple[dict[str, Any], Callable[[str], bool]]]:
-    """So many fields of StructuredOutputsParams, each with its judge."""
+    """Return n sets of fields of StructuredOutputsParams, each with its judge."""
     choose = random.Random(7)
     out: list[tuple[dict[str, Any], Callable[[str], bool]]] = []
     for k in range(n):
@@ -95,7 +95,7 @@ def main() -> None:
         wfsa.integrations.vllm.register()
         options["structured_outputs_config"] = {"backend": "wfsa"}
     else:
-        os.environ["WFSA_VLLM"] = "1"  # and the entry point does the rest
+        os.environ["WFSA_VLLM"] = "1"  # read by the entry point
     if given.drafts:
         options.update(DRAFTS)
     from vllm import LLM, SamplingParams
@@ -133,13 +133,13 @@ def main() -> None:
         params_of_one = SamplingParams(structured_outputs=StructuredOutputsParams(**fields))
         try:
             llm.generate(["x"], params_of_one, use_tqdm=False)
-        except VLLMValidationError as error:  # what a server answers with 400
+        except VLLMValidationError as error:  # a server answers with status 400
             refused.append(str(error))
     still = SamplingParams(structured_outputs=StructuredOutputsParams(choice=["still"]))
     after = llm.generate(["x"], still, use_tqdm=False)[0].outputs[0].text
     told = {}
     if given.metrics_port:
-        time.sleep(2)  # for what the store does beside the engine
+        time.sleep(2)  # for work of the store outside of the engine
         with urllib.request.urlopen(f"http://127.0.0.1:{given.metrics_port}/metrics", timeout=30) as page:
             lines = [line.decode().strip() for line in page]
         told = dict(line.rsplit(" ", 1) for line in lines if line.startswith("wfsa_"))

@@ -1,8 +1,8 @@
-"""Models that think first: vLLM with a reasoning parser, and requests that are taken back in the middle.
+"""Runs vLLM with a reasoning parser, and aborts some requests.
 
     python -m tests.integrations.vllm_reasoning FOLDER [--parser deepseek_r1] [--in-reasoning] [--drafts] [--n 140]
 
-Prompts leave the reasoning open, or hold its end, which the model writes sooner or later, and again within strings.
+Prompts leave the reasoning open, or contain its end.  The model writes the end at some point, and also within strings.
 Prints one line of JSON.
 """
 
@@ -21,12 +21,12 @@ from tests.integrations.vllm_engine import DRAFTS, requests
 
 END = "</think>"
 OPEN = ["ab, ab, ab, c: <think>", 'ab</think>ab, ab {"n": 1, "ok": true} (x) yes <think>ab', "ab ab ab"]
-# Not a prompt of one token: with drafts, vLLM 0.32 on a CPU goes on with token 0 after one, constrained or not.
+# Prompts have more than one token, since vLLM 0.32 with drafts on a CPU writes token 0 after a single one.
 CLOSED = ["ab, ab: <think>ab</think>", "ab</think>"]
 
 
 def judged(text: str, prompt: str, judge: Any, in_reasoning: bool) -> str:
-    """What a text that has ended is: valid, invalid, or it ended while it was reasoning."""
+    """Return whether an ended text is valid, invalid, or ended within the reasoning."""
     if prompt in OPEN and not in_reasoning:
         _, end, text = text.partition(END)
         if not end:
@@ -89,7 +89,7 @@ def main() -> None:
         count(place, answer.outputs[0])
     whole = dict(seen)
 
-    # The same once more, and every third request is taken back after as many steps as its place says.
+    # The requests are repeated, and every third is aborted after a number of steps.
     engine, step, ended = llm.llm_engine, 0, set()
     for place in range(given.n):
         engine.add_request(str(place), prompts[place], params[place])

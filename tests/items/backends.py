@@ -1,4 +1,4 @@
-"""Cases and comparison for back ends of the item step: small random catalogues, and the compiled step beside them."""
+"""Small random catalogues for back ends of the item step, and comparisons with the compiled step."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Case:
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    """Universes of at most 6 codes and 4 levels: duplicates, prefix items, hubs, offsets, filters, both layouts."""
+    """Draw catalogues of at most 6 codes and 4 levels, with duplicates, prefix items, hubs, offsets and filters."""
     seed = draw(st.integers(0, 1 << 20))
     rng = np.random.default_rng(seed)
     n_levels = draw(st.integers(1, 4))
@@ -37,7 +37,7 @@ def cases(draw: st.DrawFn) -> Case:
         [int(rng.integers(size)) for size in sizes[: int(rng.integers(1, n_levels + 1)) if ragged else n_levels]]
         for _ in range(n)
     ]
-    if draw(st.booleans()) and n:  # a hub: one prefix for most rows
+    if draw(st.booleans()) and n:  # a hub: most rows share a prefix
         for row in rows[: n * 3 // 4]:
             row[0] = 0
     separate = draw(st.booleans())
@@ -68,7 +68,7 @@ def cases(draw: st.DrawFn) -> Case:
             ItemFilter.of_rows(index, rng.random(index.n_items) < share) if rng.random() < 0.8 else None
             for _ in range(n_requests)
         ]
-    if draw(st.booleans()):  # what each request excludes besides
+    if draw(st.booleans()):  # additional exclusions of each request
         some = draw(st.sampled_from([0, 1, 5, 40]))
         seen = [rng.permutation(index.n_items)[:some] if rng.random() < 0.8 else None for _ in range(n_requests)]
         filters = index.excluding(seen, filters)
@@ -76,7 +76,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 def all_nodes(index: ItemIndex) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Every node of a small index, and NONE."""
+    """Return every node of a small index, and NONE."""
     found = {-1, index.root}
     open_ = [index.root]
     while open_:
@@ -87,7 +87,7 @@ def all_nodes(index: ItemIndex) -> np.ndarray[Any, np.dtype[np.int64]]:
 
 
 def logits_for(case: Case, step: int, exact: bool) -> np.ndarray[Any, np.dtype[np.float32]]:
-    """Small integers, full of ties, where ``exact``; else normal numbers with a few -inf."""
+    """Return small integers with many ties if ``exact``, else normal numbers with a few -inf."""
     rng = np.random.default_rng([case.seed, step, exact])
     shape = (case.n_requests, case.width, case.index.logits_size)
     if exact:
@@ -98,7 +98,7 @@ def logits_for(case: Case, step: int, exact: bool) -> np.ndarray[Any, np.dtype[n
 
 
 def searches(case: Case, normalise: str, exact: bool) -> Iterator[tuple[Beams, Any, Beams]]:
-    """Beams before, logits, and the compiled step's beams after, step by step; one step past the end, too."""
+    """Yield the beams before, the logits, and the compiled step's beams after, for each step and one past the end."""
     beams = Beams.start(case.index, case.n_requests, case.width)
     for step in range(case.index.n_levels + 2):
         logits = logits_for(case, step, exact)
@@ -108,7 +108,7 @@ def searches(case: Case, normalise: str, exact: bool) -> Iterator[tuple[Beams, A
 
 
 def same_beams(wanted: Beams, got: Beams, close: float = 0.0) -> None:
-    """Equal choices, scores equal or within ``close``; choices whose scores are that close may swap places."""
+    """Check that choices are equal, and scores up to ``close``; choices with scores as close may swap places."""
     g = Beams(*(np.asarray(getattr(got, name)) for name in Beams.__slots__))
     for name in Beams.__slots__:
         assert getattr(g, name).dtype == getattr(wanted, name).dtype, name
@@ -128,7 +128,7 @@ def same_beams(wanted: Beams, got: Beams, close: float = 0.0) -> None:
         for m, (want, have) in enumerate(zip(*rows, strict=True)):
             if want == have:
                 continue
-            # Only a near-tie excuses a difference: with another kept beam, or with one that just fell out.
+            # A difference is allowed only in a near-tie with another selected beam or with the first one not selected.
             assert abs(g.scores[request, m] - scores[m]) <= close
             swaps = have in rows[0] and abs(scores[rows[0].index(have)] - scores[m]) <= 2 * close
             assert swaps or abs(scores[m] - last) <= 2 * close, (want, have)

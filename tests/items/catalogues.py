@@ -1,4 +1,4 @@
-"""Random small catalogues, and walks through an index beside the oracle."""
+"""Random small catalogues, and walks through an index together with the oracle."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wfsa.items import Beams, ItemFilter, ItemIndex
 
 @dataclass
 class CatalogueCase:
-    """Rows (maybe equal ones), codes a level, the tokens' beginnings, an end token or None."""
+    """A catalogue: rows (some may be equal), codes per level, first token of each level, an end token or None."""
 
     rows: list[tuple[int, ...]]
     sizes: tuple[int, ...]
@@ -52,7 +52,7 @@ class CatalogueCase:
 
 @st.composite
 def catalogues(draw: st.DrawFn, ragged: bool | None = None, max_items: int = 40) -> CatalogueCase:
-    """At most 8 codes a level and 5 levels; hubs, single chains, duplicates, prefix items, empty sets."""
+    """Draw catalogues of at most 8 codes per level and 5 levels: hubs, chains, duplicates, prefix items, empty sets."""
     n_levels = draw(st.integers(1, 5))
     sizes = tuple(draw(st.lists(st.integers(1, 8), min_size=n_levels, max_size=n_levels)))
     ragged = draw(st.booleans()) if ragged is None else ragged
@@ -76,7 +76,7 @@ def catalogues(draw: st.DrawFn, ragged: bool | None = None, max_items: int = 40)
 
 @st.composite
 def layouts(draw: st.DrawFn, case: CatalogueCase) -> dict[str, Any]:
-    """Options of build: either layout, any head depth that the items allow, any limit of small nodes."""
+    """Draw options of build: either layout, any head depth that the items allow, any limit of small nodes."""
     deepest = min(3, case.shortest, len(case.sizes))
     depth = draw(st.one_of(st.none(), st.integers(0, deepest)))
     layout = draw(st.sampled_from(["interval", "csr"]))
@@ -84,7 +84,7 @@ def layouts(draw: st.DrawFn, case: CatalogueCase) -> dict[str, Any]:
 
 
 def logits_of(rng: np.random.Generator, shape: tuple[int, ...], kind: str) -> np.ndarray[Any, Any]:
-    """ "ties": few values, many equal; "holes": some -inf; "normal"."""
+    """Return logits of a kind: "ties" (few values, many equal), "holes" (some -inf) or "normal"."""
     if kind == "ties":
         return rng.integers(-2, 3, shape).astype(np.float32)
     values = rng.normal(size=shape).astype(np.float32)
@@ -96,7 +96,7 @@ def logits_of(rng: np.random.Generator, shape: tuple[int, ...], kind: str) -> np
 def check_beams(
     found: Beams, request: int, steps: list[Any], width: int, index: ItemIndex, prefix_of: Any = None
 ) -> None:
-    """One request's beams equal the oracle's choice, and scores are close."""
+    """Check that one request's beams equal the oracle's choice, and that scores are close."""
     k = len(steps)
     assert found.valid[request].tolist() == [True] * k + [False] * (width - k)
     assert found.tokens[request, :k].tolist() == [s.token for s in steps]
@@ -107,6 +107,6 @@ def check_beams(
 
 
 def live_part(case: CatalogueCase, index: ItemIndex, live: np.ndarray[Any, Any]) -> tuple[ItemFilter, ItemSetOracle]:
-    """A filter over the rows, and the oracle of the rows that are live."""
+    """Return a filter over the rows, and the oracle of the live rows."""
     subset = [row for row, keep in zip(case.rows, live.tolist(), strict=True) if keep]
     return ItemFilter.of_rows(index, live), ItemSetOracle(subset, case.offsets, case.end_token)

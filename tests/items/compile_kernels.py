@@ -1,7 +1,7 @@
-"""Compile the item kernels for compute capability 9.0, which needs no GPU: types, loops and registers, not results.
+"""Compiles the item kernels for compute capability 9.0 without a GPU, which checks types, loops and registers.
 
-Run as a program without TRITON_INTERPRET (``python -m tests.items.compile_kernels``): the interpreter is
-chosen when Triton is imported. Prints a line a kernel.
+Run it as a program without TRITON_INTERPRET (``python -m tests.items.compile_kernels``), since Triton chooses the
+interpreter on import. It prints a line per kernel.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ VARIANTS: list[tuple[Any, dict[str, Any]]] = [
 
 
 def compile_kernel(kernel: Any, constants: dict[str, Any]) -> int:
-    """Bytes of machine code."""
+    """Compile a kernel and return the bytes of its machine code."""
     types = dict(TYPES)
     if kernel is kernels.advance:
         types["out_ptr"] = "*i64"

@@ -1,4 +1,4 @@
-"""Items out of beams, with their scores, and out of tokens, against plain loops over rows."""
+"""Items of beams, with their scores, and items of tokens, against plain loops over rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wfsa.items import Beams, Catalogue, ItemFilter, ItemIndex
 
 
 def filters_for(data: st.DataObject, index: ItemIndex, n_requests: int) -> tuple[Any, list[set[int]]]:
-    """None, one filter, or one (or None) a request; and the rows that are live for each request."""
+    """Draw no filter, one filter, or one (or None) per request; return it with the live rows of each request."""
     everything = set(range(index.n_items))
     kind = data.draw(st.sampled_from(["none", "one", "each"]))
     if kind == "none" or not everything:
@@ -29,7 +29,7 @@ def filters_for(data: st.DataObject, index: ItemIndex, n_requests: int) -> tuple
 
 
 def codes_of(case: CatalogueCase, tokens: list[int]) -> tuple[int, ...]:
-    """A beam's tokens as codes: without the end token and what comes after an item."""
+    """Return a beam's tokens as codes, without the end token and the tokens after it."""
     kept = [token for token in tokens if token not in (-1, case.end_token)]
     return tuple(token - offset for token, offset in zip(kept, case.offsets, strict=False))
 
@@ -54,7 +54,7 @@ def test_top_against_a_loop_over_rows(data: st.DataObject, case: CatalogueCase, 
                 listed += [(-score, beam, row) for row in sorted(live[request]) if case.rows[row] == codes]
         want.append([(row, -score) for score, _, row in sorted(listed)[:k]])
     assert index.top(beams, k, filters) == want
-    shuffled = rng.permutation(beams.nodes.shape[1])  # beams need not come best first
+    shuffled = rng.permutation(beams.nodes.shape[1])  # beams may be in any order
     names = ("nodes", "scores", "valid", "parents", "tokens", "sequences")
     moved = Beams(*(getattr(beams, name)[:, shuffled] for name in names))
     scores = [[[score for _, score in row] for row in rows] for rows in (want, index.top(moved, k, filters))]
@@ -63,7 +63,7 @@ def test_top_against_a_loop_over_rows(data: st.DataObject, case: CatalogueCase, 
 
 @given(st.data(), catalogues())
 def test_ids_of_tokens_against_a_loop_over_rows(data: st.DataObject, case: CatalogueCase) -> None:
-    """Items, items that something follows, beginnings of items, and any tokens."""
+    """The rows are items, items followed by other tokens, prefixes of items, and random tokens."""
     index = case.build(**data.draw(layouts(case)))
     filters, live = filters_for(data, index, 2)
     n_tokens = case.logits_size
@@ -107,7 +107,7 @@ def test_items_that_share_a_semantic_id_share_their_score() -> None:
         index.top(beams, 0)
 
 
-def test_ids_of_tokens_refuses_what_is_no_table() -> None:
+def test_ids_of_tokens_refuses_arguments_that_are_not_tables() -> None:
     index = ItemIndex.build([[1, 2], [0, 3]])
     every = ItemFilter.of_ids(index, [0, 1])
     for bad in ([1, 2], [[1.0, 2.0]]):
@@ -120,7 +120,7 @@ def test_ids_of_tokens_refuses_what_is_no_table() -> None:
 
 @given(st.data(), catalogues(ragged=False), st.integers(0, 99))
 def test_answers_of_a_live_catalogue_against_a_dictionary(data: st.DataObject, case: CatalogueCase, seed: int) -> None:
-    """Items that were removed, replaced and added; ids to filter by that are live, dead and unknown."""
+    """Items were removed, replaced and added; ids of filters are live, dead and unknown."""
     rng = np.random.default_rng(seed)
     catalogue = Catalogue(case.build(threads=1))
     live = dict(enumerate(case.rows))

@@ -1,4 +1,4 @@
-"""bfloat16 logits: every back end does what it does with the same values in float32, bit for bit."""
+"""Every back end gives the same result for bfloat16 logits as for equal float32 values, bit for bit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NORMALISATIONS = ("full", "level", "valid", "none")
 
 
 def catalogue() -> tuple[ItemIndex, list[ItemFilter | None]]:
-    """Items of one to three codes, an end token, and a filter for the second of two requests."""
+    """Return an index of items of one to three codes with an end token, and a filter for the second of two requests."""
     rng = np.random.default_rng(4)
     rows = [rng.integers(0, 9, int(rng.integers(1, 4))).tolist() for _ in range(60)]
     index = ItemIndex.build(rows, vocab_size=9, end_token=9, small=4)
@@ -24,7 +24,7 @@ def catalogue() -> tuple[ItemIndex, list[ItemFilter | None]]:
 
 
 def rounded(seed: int) -> Any:
-    """bfloat16[2, 5, 10] in torch: few values, so that many scores are equal, and a -inf."""
+    """Return bfloat16[2, 5, 10] in torch, with few values, so that many scores are equal, and a -inf."""
     logits = torch.tensor(np.random.default_rng(seed).normal(size=(2, 5, 10)) * 3).to(torch.bfloat16)
     logits[0, 0, 3] = float("-inf")
     return logits
@@ -52,7 +52,7 @@ def test_on_the_host(backend: Any) -> None:
 
 
 def test_of_ml_dtypes() -> None:
-    """JAX's and ml_dtypes' arrays."""
+    """Arrays of JAX and of ml_dtypes are accepted."""
     bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
     index, filters = catalogue()
     beams, logits = Beams.start(index, 2, 5), rounded(0).float().numpy()

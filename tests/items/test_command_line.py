@@ -1,4 +1,4 @@
-"""`wfsa items` with files as a shop has them: columns are named, and exit codes say what happened."""
+"""`wfsa items` with files as in a shop: named columns, and exit codes."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_shards_published_and_followed(tmp_path: Path, capsys: pytest.CaptureFix
     assert told["items"] == 100 and [level["codes"] for level in told["levels"]] == [50, 50, 50]
 
 
-def test_json_of_whatever_is_done(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_can_write_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
 
     def told(code: int, *command: str) -> Any:

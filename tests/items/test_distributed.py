@@ -1,4 +1,4 @@
-"""Building on Ray, in real processes: equal to one machine's index, with workers that die, from and to an S3 server."""
+"""Building on Ray, in real processes, gives one machine's index, also if workers die, and from and to an S3 server."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
 ROOT = Path(__file__).resolve().parents[2]
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0", "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
          "RAY_AUTH_MODE": "disabled", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "PYTHONPATH": str(ROOT),
-         # A node that is gone is known to be after some seconds, not thirty.
+         # Detect a lost node after some seconds instead of thirty.
          "RAY_health_check_period_ms": "1000", "RAY_health_check_timeout_ms": "3000",
          "RAY_health_check_initial_delay_ms": "3000", "RAY_health_check_failure_threshold": "3"}  # fmt: skip
 KEYS = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", "AWS_DEFAULT_REGION": "us-east-1"}
@@ -43,7 +43,7 @@ KEYS = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", "AWS_DEFAULT_REG
 
 @pytest.fixture(scope="module")
 def store() -> Iterator[str]:
-    """A bucket of an S3 server of this machine; the environment says where, as it would for a real one."""
+    """Yield a bucket of an S3 server on this machine, whose address is in the environment, as for a real one."""
     server = pytest.importorskip("moto.server", reason="NO MOTO: nothing was tested on S3")
     pytest.importorskip("s3fs", reason="NO S3FS: nothing was tested on S3")
     running = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
@@ -61,7 +61,7 @@ def store() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def two_workers(store: str) -> Iterator[Any]:
-    """A cluster of this process's: two processors, so two tasks at once, in processes of their own."""
+    """Start a cluster of two processors, which runs two tasks at once in separate processes."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in QUIET.items():
             patch.setenv(name, value)
@@ -104,7 +104,7 @@ def test_one_shard_and_ragged_rows(two_workers: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["int", pytest.param("str", marks=pytest.mark.slow)])
 def test_skewed_codes_names_and_a_group_larger_than_memory(two_workers: Any, tmp_path: Path, kind: str) -> None:
-    """Zipf's codes, many rows equal, in files of one group each, which several tasks read."""
+    """The codes follow Zipf's law, many rows are equal, and several tasks read a file of one group."""
     rows, ids = zipf(30_000, kind)
     day = write_day(tmp_path / "day", rows, ids, files=2, group=1 << 20)
     options: dict[str, Any] = {**OPTIONS, "vocab_size": 1000, "memory": MEGABYTE}
@@ -117,7 +117,7 @@ def test_skewed_codes_names_and_a_group_larger_than_memory(two_workers: Any, tmp
 def test_relative_paths_are_those_of_the_caller(
     two_workers: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The workers are where the cluster was started."""
+    """The workers run in the folder in which the cluster was started."""
     rows, ids = made_up(300)
     write_day(tmp_path / "day", rows, ids)
     monkeypatch.chdir(tmp_path)
@@ -137,7 +137,7 @@ def test_a_dataset_of_ray_data(two_workers: Any, tmp_path: Path) -> None:
         assert sorted(found.leaf_items(leaf)) == sorted(wanted.leaf_items(leaf))
 
 
-def test_errors_come_as_they_were(two_workers: Any, tmp_path: Path) -> None:
+def test_errors_of_workers_keep_their_type(two_workers: Any, tmp_path: Path) -> None:
     rows, ids = made_up(200)
     rows[150, 2] = 20
     day = write_day(tmp_path / "day", rows, ids)
@@ -154,7 +154,7 @@ def test_errors_come_as_they_were(two_workers: Any, tmp_path: Path) -> None:
 def test_a_worker_that_dies_changes_nothing(
     two_workers: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    """The first two tasks of a step end their process before, and after, they did their work."""
+    """The first two tasks of a step end their process, one before and one after its work."""
     rows, ids = made_up(1500)
     day, started = write_day(tmp_path / "day", rows, ids, files=4), distributed.OnRay._start
     markers = [str(tmp_path / f"died-{when}") for when in ("before", "after")]
@@ -201,7 +201,7 @@ def test_from_and_to_s3(two_workers: Any, store: str, tmp_path: Path) -> None:
 def test_followed_on_s3(
     two_workers: Any, store: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A delta, one that is half written, and a new base, by way of a cache."""
+    """A follower with a cache takes a delta, a half-written delta, and a new base."""
     monkeypatch.setattr(shards, "KEEP_SECONDS", 0)
     from wfsa.storage.places import file_system
 
@@ -236,9 +236,9 @@ def test_no_cluster(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_cluster_of_two_nodes_loses_one(tmp_path: Path) -> None:
-    """``ray start``, twice: two nodes with an object store each, found by address from a process of its own.
+    """``ray start`` runs twice, for two nodes with an object store each, which another process finds by address.
 
-    In the second build, when the first of eight ranges is packed, one node is killed, with the rows that it has read.
+    In the second build one node is killed when the first of eight ranges is packed, together with its rows.
     """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -247,7 +247,7 @@ def test_a_cluster_of_two_nodes_loses_one(tmp_path: Path) -> None:
     common = ["--num-cpus=1", "--object-store-memory=100000000", "--block"]
     head = ["--head", f"--port={port}", "--include-dashboard=false",
             f"--temp-dir=/tmp/wfsa-ray-{os.getpid()}-b"]  # fmt: skip
-    rows, ids = made_up(500_000)  # so that rows go through the object stores
+    rows, ids = made_up(500_000)  # enough rows to use the object stores
     day, out = write_day(tmp_path / "day", rows, ids, files=8, group=50_000), tmp_path / "out"
     environment = {**os.environ, **QUIET}
     environment.pop("RAY_ADDRESS", None)
@@ -260,7 +260,7 @@ def test_a_cluster_of_two_nodes_loses_one(tmp_path: Path) -> None:
                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                 )
             )  # fmt: skip
-            for _ in range(240):  # until the head answers
+            for _ in range(240):  # wait until the head answers
                 with socket.socket() as probe:
                     if probe.connect_ex(("127.0.0.1", port)) == 0:
                         break

@@ -1,4 +1,4 @@
-"""What a request excludes: exact beside the set of items that are left, alone and on top of a filter."""
+"""Exclusions of a request equal a filter of the remaining items, alone and together with another filter."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def flags(n: int, rows: Any) -> np.ndarray[Any, np.dtype[np.bool_]]:
 
 @given(st.data(), catalogues())
 def test_excluding_leaves_the_other_items(data: st.DataObject, case: CatalogueCase) -> None:
-    """A filter less some items is the filter of the items that are left: for every node, leaf and item."""
+    """A filter minus some items equals the filter of the remaining items, for every node, leaf and item."""
     index = case.build(**data.draw(layouts(case)))
     n = len(case.rows)
     some = st.sets(st.sampled_from(range(n))) if n else st.just(set())
@@ -58,7 +58,7 @@ def test_excluding_leaves_the_other_items(data: st.DataObject, case: CatalogueCa
 @pytest.mark.parametrize("backend", BACKENDS)
 @given(st.data(), catalogues(), st.integers(0, 1 << 20))
 def test_excluded_items_are_never_returned(backend: Any, data: st.DataObject, case: CatalogueCase, seed: int) -> None:
-    """Searches of several requests, each with its own exclusions, against the oracle of the items that are left."""
+    """Searches of several requests, each with its own exclusions, agree with the oracle of the remaining items."""
     index = case.build(**data.draw(layouts(case)))
     n, rng = len(case.rows), np.random.default_rng(seed)
     live = rng.random(n) < data.draw(st.sampled_from([0.3, 1.0]))
@@ -118,7 +118,7 @@ def test_each_request_has_its_own_exclusions() -> None:
 
 
 def test_unknown_ids_can_be_left_out() -> None:
-    """A user may have seen what is no longer in the catalogue."""
+    """A user may have seen items that are no longer in the catalogue."""
     index = ItemIndex.build([[1, 2], [1, 2], [0, 3]], ["A", "B", "C"])
     gone, both, nobody = index.excluding([["Z"], ["Z", "B"], None], missing="ignore")
     assert gone is None and nobody is None and both is not None
@@ -133,7 +133,7 @@ def test_unknown_ids_are_an_error() -> None:
         index.excluding([["a"], ["b", "x"]])
 
 
-def test_exclusions_must_be_one_list_a_request() -> None:
+def test_exclusions_must_be_one_list_per_request() -> None:
     index = ItemIndex.build([[0], [1]], ["a", "b"])
     for bad in ("ab", ["a", "b"], 3, [3]):
         with pytest.raises(ItemError, match="give a list of ids, or None, for each request"):
@@ -149,7 +149,7 @@ def test_exclusions_must_be_one_list_a_request() -> None:
         index.excluding([[3]])
 
 
-def test_excluding_says_what_it_is() -> None:
+def test_representation_of_exclusions() -> None:
     index = ItemIndex.build([[0], [1], [2]])
     (alone,), (both,) = index.excluding([[2]]), index.excluding([[2]], ItemFilter.of_ids(index, [1, 2]))
     end = f"less 1 items, of index {index.fingerprint})"

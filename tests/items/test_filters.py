@@ -1,4 +1,4 @@
-"""Filters: sets of items with the laws of sets, bound to their index wherever one is taken, and kept in files."""
+"""Filters are sets of items that obey the laws of sets, are bound to their index, and can be saved."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from wfsa.storage import array_file
 
 
 def live_rows(one: ItemFilter, index: ItemIndex) -> set[int]:
-    """Rows of the live items, read from the bits; the bits past the end are clear."""
+    """Return the rows of the live items, from the bits, and check that bits past the end are clear."""
     flags = np.unpackbits(one.item_words.view(np.uint8), bitorder="little")
     assert not flags[one.n_items :].any()
     order = np.arange(index.n_items) if index.item_order is None else index.item_order
@@ -42,7 +42,7 @@ def filter_of(index: ItemIndex, rows: set[int]) -> ItemFilter:
 
 @given(st.data(), catalogues())
 def test_filters_are_sets(data: st.DataObject, case: CatalogueCase) -> None:
-    """Every operation against sets of rows, and its leaves and ranks; what is allowed under it against the oracle's."""
+    """Every operation, and its leaves and ranks, agree with sets of rows, and allowed tokens with the oracle."""
     index = case.build(**data.draw(layouts(case)))
     universe = set(range(index.n_items))
     chosen = [data.draw(st.sets(st.sampled_from(sorted(universe)))) if universe else set() for _ in range(2)]
@@ -73,7 +73,7 @@ def test_filters_are_sets(data: st.DataObject, case: CatalogueCase) -> None:
 
 @given(st.data(), catalogues())
 def test_items_of_nodes_are_live(data: st.DataObject, case: CatalogueCase) -> None:
-    """The items of every node under filters by request, against the rows of its sequence that are live."""
+    """The items of every node under filters per request are the live rows of its sequence."""
     index = case.build(**data.draw(layouts(case)))
     rows = range(len(case.rows))
     chosen = [data.draw(st.none() | st.sets(st.sampled_from(rows))) if rows else None for _ in range(2)]
@@ -99,7 +99,7 @@ def test_items_of_nodes_are_live(data: st.DataObject, case: CatalogueCase) -> No
 
 @given(st.lists(st.integers(1, 3) | st.integers(1, 150), max_size=120), st.data())
 def test_leaves_are_live_with_any_of_their_items(counts: list[int], data: st.DataObject) -> None:
-    """Bits of leaves made a word at a time, against one leaf after another; leaves longer than words among them."""
+    """Bits of leaves computed by words equal those computed by leaves, also for leaves longer than words."""
     rng, share = np.random.default_rng(data.draw(st.integers(0, 99))), data.draw(st.sampled_from([0.0, 0.02, 0.5, 1.0]))
     ends = np.cumsum([0, *counts])
     live = rng.random(int(ends[-1])) < share
@@ -113,7 +113,7 @@ def test_leaves_are_live_with_any_of_their_items(counts: list[int], data: st.Dat
 
 
 def searched(index: ItemIndex, filters: Any, logits: np.ndarray[Any, Any], backend: str) -> Beams:
-    """The last beams of a search over an index, on the host or on a device."""
+    """Return the last beams of a search over an index, on the host or on a device."""
     if backend in ("numpy", "cython"):
         beams = Beams.start(index, *logits.shape[1:3])
         for row in logits:
@@ -125,7 +125,7 @@ def searched(index: ItemIndex, filters: Any, logits: np.ndarray[Any, Any], backe
 
         in_jax = JaxItems(index)
         moved, found = in_jax.filters(filters, logits.shape[1]), in_jax.start(*logits.shape[1:3])
-        for row in logits:  # without level and sequences, so that all steps are one program
+        for row in logits:  # without level and sequences, so that one program serves all steps
             found = in_jax.beam_step(replace(found, sequences=found.sequences[:, :, :0]), row, filters=moved)
         return found
     import torch
@@ -151,7 +151,7 @@ def test_items_that_share_a_sequence_are_filtered_one_by_one(backend: str, layou
 
 @pytest.mark.parametrize("backend", ["cython", "torch"])
 def test_no_item_of_a_large_catalogue_is_dead(backend: str) -> None:
-    """60,000 items over 3 codes of 32: nearly two a sequence; every beam has live items, and only live ones."""
+    """In 60,000 items over 3 codes of 32, nearly two per sequence, every beam has only live items."""
     rng = np.random.default_rng(5)
     rows = rng.integers(0, 32, (60_000, 3))
     index = ItemIndex.build(rows, vocab_size=32)
@@ -169,7 +169,7 @@ def test_no_item_of_a_large_catalogue_is_dead(backend: str) -> None:
 
 
 def two() -> tuple[ItemIndex, ItemIndex]:
-    """Indexes that differ in one code only: as many leaves, levels, items."""
+    """Return indexes that differ in one code, with the same numbers of leaves, levels and items."""
     rows = np.asarray([[0, 1], [1, 0], [1, 2], [2, 2]])
     other = rows.copy()
     other[3, 1] = 0
@@ -260,8 +260,8 @@ def test_a_filter_belongs_to_its_index_in_jax() -> None:
         items.allowed(beams.nodes, moved)
 
 
-def test_what_a_fingerprint_tells_apart(tmp_path: Path) -> None:
-    """Rows, their order and ids; not the layout, the head, or how the index was built and kept."""
+def test_fingerprints_depend_on_rows_order_and_ids(tmp_path: Path) -> None:
+    """They do not depend on the layout, the head, or how the index was built and stored."""
     rng = np.random.default_rng(3)
     rows, ids = rng.integers(0, 40, (100_000, 3)), rng.permutation(100_000)
     index = ItemIndex.build(rows, ids, 40)
@@ -295,7 +295,7 @@ def test_what_a_fingerprint_tells_apart(tmp_path: Path) -> None:
 def test_filters_of_roaring_bitmaps() -> None:
     roaring = pytest.importorskip("pyroaring", reason="NO pyroaring: filters of bitmaps were not tried")
     choose = np.random.default_rng(1)
-    for codes in (30, 4):  # all sequences different, or several items with one
+    for codes in (30, 4):  # all sequences differ, or several items share one
         rows = np.unique(choose.integers(0, codes, (200, 3)), axis=0) if codes == 30 else choose.integers(0, 4, (90, 3))
         choose.shuffle(rows)
         for ids in (None, "rank") if codes == 30 else (None,):
@@ -316,7 +316,7 @@ def test_filters_of_roaring_bitmaps() -> None:
 
 
 def test_filters_of_bitmaps_of_several_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks of 64 rows: whole, cut short, empty, and a last row that begins a word."""
+    """The blocks of 64 rows are whole, partial or empty, and a last row begins a word."""
     roaring = pytest.importorskip("pyroaring", reason="NO pyroaring: filters of bitmaps were not tried")
     monkeypatch.setattr("wfsa.items.filter._BLOCK", 64)
     choose = np.random.default_rng(2)
@@ -385,7 +385,7 @@ def test_filters_in_files(tmp_path: Path) -> None:
 
 @given(st.data(), catalogues(max_items=20), st.integers(0, 2**32 - 1))
 def test_filters_of_a_catalogue(data: st.DataObject, case: CatalogueCase, seed: int) -> None:
-    """Filters by id over base and additions, and their algebra, against an index of what is live."""
+    """Filters by id over base and additions, and their algebra, agree with an index of the live items."""
     rng = np.random.default_rng(seed)
     catalogue = Catalogue(case.build(layout=data.draw(st.sampled_from(["interval", "csr"])), threads=1))
     live = dict(enumerate(case.rows))
@@ -421,13 +421,13 @@ def test_filters_of_a_catalogue_that_changes() -> None:
     items = catalogue.items
     root = items.root[None]
     assert before.children(root, live)[1].tolist() == [0, 2]
-    assert items.children(root, live)[1].tolist() == [0]  # once this offered the removed item
+    assert items.children(root, live)[1].tolist() == [0]  # this once offered the removed item
     assert items.allowed(root, [live]).tolist() == [[1]]
     with pytest.raises(ItemError, match="no live item has the id 3"):
         items.filter_of_ids([0, 3])
     catalogue.add([[2, 0]], [9])
     items = catalogue.items
-    assert items.children(items.root[None], live)[1].tolist() == [0]  # once this was an error
+    assert items.children(items.root[None], live)[1].tolist() == [0]  # this once was an error
     assert items.children(items.root[None], ~live)[1].tolist() == [1, 2]
     fresh = items.filter_of_ids([0, 9])
     assert items.children(items.root[None], fresh)[1].tolist() == [0, 2]
@@ -442,7 +442,7 @@ def test_filters_of_a_catalogue_that_changes() -> None:
 
 
 def test_filters_of_a_catalogue_survive_additions() -> None:
-    """New ids are in what was made by exclusion, and in nothing else; ids that are replaced or come back stay in."""
+    """New ids are only in filters made by exclusion; ids that are replaced or return stay in their filters."""
     catalogue = Catalogue(ItemIndex.build([[0, 1], [1, 0], [1, 2]], ["a", "b", "c"], vocab_size=3))
     stock, unseen = catalogue.items.filter_of_ids(["a", "b"]), ~catalogue.items.filter_of_ids(["a"])
 
@@ -468,7 +468,7 @@ def test_filters_of_a_catalogue_survive_additions() -> None:
 
 @given(st.data(), catalogues(max_items=12), st.integers(0, 2**32 - 1))
 def test_filters_of_a_catalogue_are_sets_of_ids(data: st.DataObject, case: CatalogueCase, seed: int) -> None:
-    """Additions, replacements, removals, and filters made between them, in every state, against predicates over ids."""
+    """Filters made between additions, replacements and removals agree with predicates over ids in every state."""
     rng = np.random.default_rng(seed)
     names = rng.permutation(50)[: len(case.rows)].tolist()
     catalogue = Catalogue(case.build(item_ids=names, layout=data.draw(st.sampled_from(["interval", "csr"])), threads=1))
@@ -518,7 +518,7 @@ def test_filters_of_a_catalogue_are_sets_of_ids(data: st.DataObject, case: Catal
             assert ~~made == made and made & made == made and made | ~made == ~(made & ~made)
             if items is not states[-1][0]:
                 continue
-            beams = items.start(1, 64)  # as many as there are prefixes: a search finds every live item, and no other
+            beams = items.start(1, 64)  # one per prefix, so that a search finds exactly the live items
             for _ in range(len(case.sizes) + (case.end_token is not None)):
                 logits = np.zeros((1, 64, case.logits_size), np.float32)
                 beams = items.beam_step(beams, logits, normalise="none", filters=made)

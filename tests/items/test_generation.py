@@ -1,4 +1,4 @@
-"""Items out of a language model: our beam search against exhaustive scoring, and `generate` with both constraints."""
+"""Items from a language model: our beam search against exhaustive scoring, and `generate` with both constraints."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ N_TOKENS, EOS = 40, 39
 
 @pytest.fixture(scope="module")
 def model() -> Any:
-    """Two layers with random weights, large enough that choices matter; float64."""
+    """Return a model of two layers in float64, with random weights that are large enough for distinct choices."""
     torch.manual_seed(5)
     config = transformers.LlamaConfig(
         vocab_size=N_TOKENS, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
@@ -34,7 +34,7 @@ def model() -> Any:
 
 
 def fixed(n: int = 60) -> tuple[ItemIndex, list[tuple[int, ...]]]:
-    """Three levels of ten codes, a block of tokens a level."""
+    """Return an index of three levels of ten codes, with a block of tokens per level."""
     rng = np.random.default_rng(2)
     rows = rng.integers(0, 10, (n, 3))
     index = ItemIndex.build(rows, vocab_size=10, offsets=[0, 10, 20], logits_size=N_TOKENS)
@@ -49,7 +49,7 @@ def ragged() -> tuple[ItemIndex, list[tuple[int, ...]]]:
 
 
 def exhaustive(model: Any, prompt: list[int], items: set[tuple[int, ...]]) -> list[tuple[float, tuple[int, ...]]]:
-    """Every item's log-probability after the prompt, best first; one forward pass for the items of each length."""
+    """Return every item's log-probability after the prompt, best first, with one forward pass per length of items."""
     found = []
     for length in {len(item) for item in items}:
         some = [item for item in items if len(item) == length]
@@ -85,7 +85,7 @@ def test_wide_search_is_exhaustive(model: Any, ends: bool) -> None:
 
 
 def test_decoding_methods_take_a_filter(model: Any) -> None:
-    """Beams over a shared prompt find what the item search finds under the same filter; draws end in live items."""
+    """Beams over a shared prompt equal the item search under the same filter, and draws end in live items."""
     index, rows = fixed()
     live = ItemFilter.of_rows(index, np.arange(len(rows)) % 2 == 0)
     ids = torch.tensor([[1, 2, 3], [4, 5, 6]])
@@ -121,7 +121,7 @@ def test_items_that_share_a_sequence_are_live_one_by_one(model: Any) -> None:
 
 @pytest.mark.parametrize("ends", [False, True])
 def test_an_index_and_a_catalogue_are_searched_as_they_are(model: Any, ends: bool) -> None:
-    """The same beams, scores and items as on a device, and as from an index built of what is live."""
+    """Beams, scores and items equal those on a device, and those of an index built from the live items."""
     index, rows = ragged() if ends else fixed()
     prompts = torch.tensor([[1, 2, 3], [7, 8, 9]])
     live = ItemFilter.of_rows(index, np.arange(len(rows)) % 3 == 0)
@@ -136,7 +136,7 @@ def test_an_index_and_a_catalogue_are_searched_as_they_are(model: Any, ends: boo
     assert unchanged.items[0].tolist() == want.items[0].tolist()
     best = int(found.items[0, 0])
     catalogue.remove([best])
-    catalogue.add([[code % 10 for code in rows[best]][:3]], [999])  # codes that the item had, as another item
+    catalogue.add([[code % 10 for code in rows[best]][:3]], [999])  # the old codes of the item, as another item
     after = beam_search(model, catalogue.items, prompts, width=9)
     shared = sum(row == rows[best] for row in rows)
     assert after.items[0, 0] == (999 if shared == 1 else index.item_ids(found.beams.nodes[:1, :1])[0][1])
@@ -172,7 +172,7 @@ def test_generate_returns_live_items(model: Any, how: str, ends: bool) -> None:
         allowed = set(rows[::2] if at == 0 else rows)
         for row, score in zip(part, scores[at].tolist(), strict=True):
             assert score == float("-inf") or tuple(x for x in row if x != EOS) in allowed
-    if not ends:  # all items have one length: `generate` prunes as we do
+    if not ends:  # all items have one length, so `generate` prunes like our search
         ours = beam_search(model, TorchItems(index), ids, width=8, filters=filters)
         np.testing.assert_allclose(scores.numpy(), ours.beams.scores.numpy(), rtol=1e-5)
         assert [[tuple(x) for x in part] for part in ours.beams.sequences.tolist()] == sequences
@@ -180,7 +180,7 @@ def test_generate_returns_live_items(model: Any, how: str, ends: bool) -> None:
 
 @pytest.mark.parametrize("ends", [False, True])
 def test_generate_with_a_catalogue_that_changes(model: Any, ends: bool) -> None:
-    """The rows and scores of an index of what is live; ids of one call, for several beams a request."""
+    """Rows and scores equal those of an index of the live items; one call returns the ids of several beams."""
     index, rows = ragged() if ends else fixed()
     offsets = (0, 0, 0) if ends else (0, 10, 20)
     codes = [tuple(token - offset for token, offset in zip(row, offsets, strict=False)) for row in rows]

@@ -1,4 +1,4 @@
-"""An index against a plain set of tuples: children, masks, advancing, filters, beam steps, changes; any layout."""
+"""An index agrees with a plain set of tuples in any layout: children, masks, advances, filters, steps, changes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def bits(mask: np.ndarray[Any, Any]) -> list[int]:
 
 
 def walk(index: ItemIndex, case: CatalogueCase, live: ItemFilter | None, oracle: ItemSetOracle) -> None:
-    """Every prefix of live items: its continuations, by every function and back end, and what is below."""
+    """Check for every prefix of live items its continuations, by every function and back end, and its items."""
     todo = [((), index.root)] if oracle.items else []
     if not oracle.items and index.root >= 0:
         assert index.children(np.asarray([index.root]), live)[1].tolist() == []
@@ -83,7 +83,7 @@ def test_every_prefix_with_a_filter(data: st.DataObject, case: CatalogueCase) ->
 @pytest.mark.parametrize("layout", ["interval", "csr"])
 @pytest.mark.parametrize("depth", [0, 1, 2, 3])
 def test_every_subset_of_a_small_universe(layout: str, depth: int, parts: int) -> None:
-    """All 2^8 subsets of 3 binary codes; with depths 0 and 1 also the 2^6 of one or two codes.
+    """The subsets are all 2^8 of 3 binary codes, and with depths 0 and 1 also the 2^6 of one or two codes.
 
     With 8 parts, each of the eight layouts and depths takes one of them, so that together they take every subset once.
     """
@@ -106,7 +106,7 @@ def test_every_subset_of_a_small_universe(layout: str, depth: int, parts: int) -
     st.integers(0, 2**32 - 1),
 )
 def test_beam_search(data: st.DataObject, case: CatalogueCase, normalise: Any, kind: str, seed: int) -> None:
-    """Two requests, one filtered; every step equals the oracle's, in both back ends; widths change on the way."""
+    """With two requests, one filtered, every step equals the oracle's in both back ends, also if widths change."""
     rng = np.random.default_rng(seed)
     index = case.build(**data.draw(layouts(case)))
     live, subset = live_part(case, index, rng.random(len(case.rows)) < 0.5)
@@ -137,7 +137,7 @@ def test_beam_search(data: st.DataObject, case: CatalogueCase, normalise: Any, k
 
 @given(st.data(), catalogues(max_items=25), st.integers(0, 2**32 - 1))
 def test_a_full_beam_ranks_all_items(data: st.DataObject, case: CatalogueCase, seed: int) -> None:
-    """With a beam for every prefix, beam search is the exhaustive ranking by score."""
+    """With a beam for every prefix, beam search equals the exhaustive ranking by score."""
     rng = np.random.default_rng(seed)
     index = case.build(**data.draw(layouts(case)))
     width = max(len(case.oracle.prefixes()), 1)
@@ -165,7 +165,7 @@ def test_a_full_beam_ranks_all_items(data: st.DataObject, case: CatalogueCase, s
 
 @given(st.data(), catalogues(max_items=20), st.integers(0, 2**32 - 1))
 def test_changes_equal_a_rebuild(data: st.DataObject, case: CatalogueCase, seed: int) -> None:
-    """Random additions, removals and merges; after each, the same answers as an index of what is live."""
+    """After each random addition, removal or merge, results equal those of an index of the live items."""
     rng = np.random.default_rng(seed)
     catalogue = Catalogue(case.build(layout=data.draw(st.sampled_from(["interval", "csr"])), threads=1))
     live = dict(enumerate(case.rows))

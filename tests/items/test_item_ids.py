@@ -1,4 +1,4 @@
-"""Ids of items: integers and strings, kept compactly, given back as they were, and found by hash."""
+"""Ids of items are integers or strings, stored compactly, returned unchanged, and found by hash."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_ids_against_a_dictionary(kind: str, data: st.DataObject) -> None:
 @pytest.mark.parametrize("kind", [*KINDS, "rows", "rank"])
 @given(st.data())
 def test_filters_and_rows_of_ids_against_a_dictionary(kind: str, data: st.DataObject) -> None:
-    """Few ids, which go through the index's map, and many, which do not; ids that several items have; unknown ids."""
+    """Few ids use the index's map and many do not; several items may share an id, and some ids are unknown."""
     numbers = kind in ("rows", "rank")
     n = data.draw(st.integers(1, 60))
     sids = data.draw(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=n, max_size=n))
@@ -83,7 +83,7 @@ def test_filters_and_rows_of_ids_against_a_dictionary(kind: str, data: st.DataOb
 
 
 def test_a_few_ids_are_found_without_reading_the_others(caplog: pytest.LogCaptureFixture) -> None:
-    """The map is made once, and told in the log; many ids do without."""
+    """The map is made once, which is logged; many ids are found without it."""
     caplog.set_level("DEBUG", "wfsa")
     names = [f"sku-{number}" for number in range(4000)]
     index = ItemIndex.build(np.random.default_rng(0).integers(0, 99, (4000, 3)), names)
@@ -203,7 +203,7 @@ def test_string_ids_from_files(tmp_path: Path) -> None:
 
 
 def test_string_ids_out_of_core(tmp_path: Path) -> None:
-    """Chunks of any size, runs of a MiB; the ids are those of the index built at once."""
+    """With chunks of any size and runs of a MiB, ids equal those of the index built at once."""
     rng = np.random.default_rng(1)
     n = 60_000
     rows, names = rng.integers(0, 30, (n, 4), dtype=np.int32), [f"{x:x}" for x in rng.permutation(n).tolist()]
@@ -225,7 +225,7 @@ def test_string_ids_out_of_core(tmp_path: Path) -> None:
 
 
 def test_damaged_string_ids(tmp_path: Path) -> None:
-    """Offsets that fall, bytes that are no text, arrays of another kind: each an ArtifactError."""
+    """Falling offsets, bytes that are not text and arrays of another kind each give an ArtifactError."""
     path = tmp_path / "x.items"
     index = ItemIndex.build([[1, 2], [0, 0], [1, 1]], ["a", "bü", "ccc"], 3)
     index.save(path)
@@ -236,7 +236,7 @@ def test_damaged_string_ids(tmp_path: Path) -> None:
         {"id_offsets": np.asarray([0, 4, 1, 7], np.int32)},
         {"id_offsets": np.asarray([0, 1, 4], np.int32)},
         {"id_offsets": np.asarray([1, 1, 4, 7], np.int32)},
-        {"id_offsets": np.asarray([0, 2, 3, 7], np.int32)},  # in the middle of a letter
+        {"id_offsets": np.asarray([0, 2, 3, 7], np.int32)},  # within a character
         {"id_bytes": None},
         {"id_offsets": None},
         {"ids": np.zeros(3, np.int64)},

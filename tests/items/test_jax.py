@@ -1,4 +1,4 @@
-"""The JAX back end against the compiled step. JAX is left as it comes: without 64 bits outside the back end."""
+"""The JAX back end agrees with the compiled step, with JAX's defaults: without 64 bits outside the back end."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ jax = pytest.importorskip("jax", reason="NO JAX: its back end was not run")
 from wfsa.items.backends.jax import JaxItems  # noqa: E402
 from wfsa.items.backends.jax_arrays import JaxOps  # noqa: E402
 
-# A program takes JAX a second or two. Each index, level, number of beams and length of the sequences has its own, so
-# the default run has few indexes, and many logits for each. The step is the same code in NumPy and torch, where random
-# indexes cost little. What is JAX's own is JaxOps: each of its operations is compared with NumPy's on random arrays.
+# JAX compiles a program in a second or two, one for each index, level, number of beams and length of sequences. So the
+# default run has few indexes, and many logits for each. The step is the same code in NumPy and torch, where random
+# indexes are cheap. Only JaxOps is specific to JAX, and each of its operations is compared with NumPy's on random
+# arrays.
 RANDOM = settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
@@ -61,7 +62,7 @@ def draw_operations(rng: np.random.Generator) -> list[tuple[str, tuple[Any, ...]
 
 
 def test_operations_equal_those_of_numpy() -> None:
-    """JAX's operations against NumPy's, with equal types; sums within rounding. NumPy itself takes any logits."""
+    """JAX's operations equal NumPy's, with equal types, and sums up to rounding. NumPy itself takes any logits."""
     in_jax, in_numpy = JaxOps(None), NumpyOps()
     for seed in range(30):
         for name, arguments in draw_operations(np.random.default_rng(seed)):
@@ -81,7 +82,7 @@ def test_operations_equal_those_of_numpy() -> None:
 
 @pytest.mark.parametrize("width", [1, 4, 12, 20])
 def test_best_of_several_groups(width: int) -> None:
-    """Few scores, so that many are equal; some are missing. What a missing place holds means nothing."""
+    """Few scores make many equal ones, and some are missing. The content of a missing place has no meaning."""
     in_jax, in_numpy = JaxOps(None), NumpyOps()
     for seed in range(30):
         rng = np.random.default_rng(seed)
@@ -101,7 +102,7 @@ def test_best_of_several_groups(width: int) -> None:
 
 
 def small_case(layout: Any, end: int | None, kind: str, **options: Any) -> Case:
-    """Three levels, a hub, an end token before or after the codes (and then items of any length), or none; filters."""
+    """Make a case of three levels with a hub and filters, and an end token before or after the codes, or none."""
     rng = np.random.default_rng([end or 0, len(kind)])
     sizes, n = np.asarray([6, 4, 5]), 70
     rows = rng.integers(0, sizes, (n, 3))
@@ -138,7 +139,7 @@ def test_pieces_of_small_indexes(name: str) -> None:
 
 
 def short(beams: Beams) -> Beams:
-    """Beams without sequences: one program serves all steps of a search, whose sequences would grow."""
+    """Return the beams without sequences, which would grow, so that one program serves all steps of a search."""
     return replace(beams, sequences=beams.sequences[:, :, :0])
 
 
@@ -153,7 +154,7 @@ STEPS = [
 
 @pytest.mark.parametrize("name,normalise", STEPS)
 def test_steps_of_small_indexes(name: str, normalise: Any) -> None:
-    """A program for each index and normalisation, for every step of ten searches."""
+    """One program per index and normalisation serves every step of ten searches."""
     case, index = small(name), small(name).index
     items = JaxItems(index)
     filters = items.filters(case.filters, 2)
@@ -200,7 +201,7 @@ def test_pieces(jit: bool, case: Case) -> None:
 
 
 def check_pieces(case: Case) -> None:
-    """Masks, children and advances of every node against the compiled ones."""
+    """Check masks, children and advances of every node against the compiled ones."""
     index, items = case.index, JaxItems(case.index)
     nodes = all_nodes(index)
     n = len(nodes)
@@ -241,12 +242,12 @@ def test_steps(jit: bool, case: Case, normalise: Any, know_level: bool) -> None:
             same_beams(after, got, close)
 
 
-# --- larger ones, and programs of one's own --------------------------------------------------------------------------
+# --- larger indexes, and programs of users ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("layout", ["interval", "csr"])
 def test_a_step_of_a_medium_index(layout: Any) -> None:
-    """30,000 items, beams at hubs, lists and small nodes of all levels: a program each for two normalisations."""
+    """30,000 items have beams at hubs, lists and small nodes of all levels, with a program for each normalisation."""
     rng = np.random.default_rng(7)
     rows = (rng.zipf(1.3, (30_000, 4)) - 1).clip(max=299)
     index = ItemIndex.build(rows, vocab_size=300, layout=layout, head_depth=1)
@@ -267,7 +268,7 @@ def test_a_step_of_a_medium_index(layout: Any) -> None:
 @pytest.mark.parametrize("layout", ["interval", "csr"])
 @pytest.mark.parametrize("skewed", [False, True])
 def test_medium(layout: Any, skewed: bool) -> None:
-    """30,000 items of 5 levels: hubs of hundreds of children, lists, small nodes, and a filter for one request."""
+    """30,000 items of 5 levels have hubs of hundreds of children, lists and small nodes; one request has a filter."""
     rng = np.random.default_rng(7)
     rows = rng.integers(0, 300, (30_000, 5))
     if skewed:
@@ -319,11 +320,11 @@ def test_the_same_node_twice() -> None:
     start = index.beam_step(Beams.start(index, 1, 3), logits)
     twice = replace(start, nodes=start.nodes[:, [0, 0, 1]])
     same_beams(index.beam_step(twice, logits), items.beam_step(twice, logits, distinct=False), 2e-6)
-    assert not items.beam_step(twice, logits, level=1).valid.any()  # the promise is broken: all missing, none wrong
+    assert not items.beam_step(twice, logits, level=1).valid.any()  # the promise is broken: all missing
 
 
-def test_in_programs_of_ones_own() -> None:
-    """Traced once a level inside ``jit``; a whole search as one ``scan``; JAX without 64 bits, nodes with them."""
+def test_in_programs_of_users() -> None:
+    """A step is traced once per level in ``jit``, and a search is one ``scan``; only nodes have 64 bits."""
     rng = np.random.default_rng(3)
     index = ItemIndex.build(rng.integers(0, 16, (2_000, 3)), vocab_size=16, head_depth=1)
     other = ItemFilter.of_rows(index, rng.random(2_000) < 0.3)
@@ -360,7 +361,7 @@ def test_in_programs_of_ones_own() -> None:
 
 
 def test_programs_hold_no_arrays() -> None:
-    """Neither as constants, nor as what JAX keeps beside them: an index that is dropped can be freed."""
+    """Programs hold no arrays as constants or otherwise, so a dropped index can be freed."""
     index = ItemIndex.build(np.random.default_rng(0).integers(0, 1000, (100_000, 3)), vocab_size=1000)
     items = JaxItems(index)
     jitted = jax.jit(lambda items, beams, logits: items.beam_step(beams, logits))

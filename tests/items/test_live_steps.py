@@ -1,4 +1,4 @@
-"""Steps over a state of a changing catalogue: compiled, and as arrays in NumPy, torch and JAX; exclusions on top."""
+"""Steps over a state of a changing catalogue, compiled and as arrays in NumPy, torch and JAX, with exclusions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Row = tuple[int, ...]
 
 @st.composite
 def changed(draw: st.DrawFn) -> tuple[Catalogue, dict[int, Row]]:
-    """A catalogue after one change, and what is live in it: the row of each id."""
+    """Draw a catalogue after one change, and the row of each live id."""
     case: CatalogueCase = draw(catalogues(max_items=20))
     catalogue, live = Catalogue(case.build(**draw(layouts(case)))), dict(enumerate(case.rows))
     rng = np.random.default_rng(draw(st.integers(0, 1 << 20)))
@@ -34,7 +34,7 @@ def changed(draw: st.DrawFn) -> tuple[Catalogue, dict[int, Row]]:
 
 
 def some_filters(data: st.DataObject, items: LiveItems, live: dict[int, Row], n_requests: int) -> LiveFilters:
-    """None, or for each request a set of ids, its complement, less a few, or nothing."""
+    """Draw None, or for each request a set of ids, a complement, a set minus a few ids, or None."""
     if data.draw(st.booleans()):
         return None
     ids = st.sets(st.sampled_from(sorted(live))) if live else st.just(set())
@@ -81,7 +81,7 @@ def test_compiled_step_equals_the_reference(data: st.DataObject, made: tuple[Cat
 
 
 class OnDevice:
-    """A state of a catalogue in torch or JAX, with NumPy's arrays going in and coming out."""
+    """A state of a catalogue in torch or JAX, which takes and returns NumPy's arrays."""
 
     def __init__(self, kind: str, items: LiveItems) -> None:
         if kind == "jax":
@@ -109,7 +109,7 @@ class OnDevice:
 @given(st.data(), changed(), st.sampled_from(["ties", "holes"]))
 @settings(max_examples=60)
 def test_torch_equals_the_host(data: st.DataObject, made: tuple[Catalogue, Any], logits_kind: str) -> None:
-    """A state on a device, as the compiled step; on a CPU."""
+    """A state on a device (here a CPU) equals the compiled step."""
     on_device_equals_the_host(data, made, logits_kind, "torch")
 
 
@@ -124,7 +124,7 @@ def test_triton_equals_the_host(data: st.DataObject, made: tuple[Catalogue, Any]
 @given(st.data(), changed(), st.sampled_from(["ties", "holes"]))
 @settings(max_examples=3, suppress_health_check=[HealthCheck.too_slow])
 def test_jax_equals_the_host(data: st.DataObject, made: tuple[Catalogue, Any], logits_kind: str) -> None:
-    """Without jit, which takes seconds a program."""
+    """JAX equals the host without jit, which takes seconds per program."""
     jax = pytest.importorskip("jax", reason="NO JAX: its back end was not run")
     with jax.disable_jit():
         on_device_equals_the_host(data, made, logits_kind, "jax")
@@ -167,7 +167,7 @@ def on_device_equals_the_host(data: st.DataObject, made: tuple[Catalogue, Any], 
 
 
 def test_a_catalogue_in_a_jitted_search() -> None:
-    """A whole search in JAX as one ``scan``, over a base and what was added, less what was removed."""
+    """A whole search in JAX is one ``scan`` over a base and additions, without removed items."""
     jax = pytest.importorskip("jax", reason="NO JAX: its back end was not run")
     from wfsa.items.backends.jax import JaxItems
 
@@ -193,7 +193,7 @@ def test_a_catalogue_in_a_jitted_search() -> None:
     inside = beams.nodes
     for row in logits[1:]:
         beams = items.beam_step(beams, row, filters=seen)
-    for nodes in (inside, beams.nodes):  # the other steps: two levels of nodes, in both parts, in one or in none
+    for nodes in (inside, beams.nodes):  # the other steps have two levels of nodes, in both parts, in one, or in none
         same_pieces(there, items, nodes, there.filters(seen, 2), seen)
     np.testing.assert_array_equal(last.nodes, beams.nodes)
     np.testing.assert_array_equal(tokens[-1], beams.tokens)
@@ -201,7 +201,7 @@ def test_a_catalogue_in_a_jitted_search() -> None:
 
 
 def same_pieces(there: Any, items: LiveItems, nodes: Any, moved: Any, filters: LiveFilters) -> None:
-    """Masks, children and every advance of nodes [B, M] on a device against the host's."""
+    """Check masks, children and every advance of nodes [B, M] on a device against the host's."""
     size = items.levels.logits_size
     same(np.asarray(there.allowed(nodes, moved)), items.allowed(nodes, filters))
     logits = np.random.default_rng(0).normal(size=(*nodes.shape[:2], size)).astype(np.float32)
@@ -238,7 +238,7 @@ def test_filters_of_another_state_are_refused() -> None:
 
 @given(st.data(), changed())
 def test_excluding_leaves_the_other_items(data: st.DataObject, made: tuple[Catalogue, dict[int, Row]]) -> None:
-    """Excluded ids are not offered, in this state and in one that replaces some and adds others."""
+    """Excluded ids are not offered, in this state and in a later one with replaced and added ids."""
     catalogue, live = made
     items = catalogue.items
     if items.has_prefix_items and items.levels.end_token is None:
@@ -251,7 +251,7 @@ def test_excluding_leaves_the_other_items(data: st.DataObject, made: tuple[Catal
     for filters, gone in ((one, seen), (both, seen | more)):
         kept = set(live if shared is None else stock) - gone
         assert reached(items, filters) == kept
-    if live:  # a later state: an id that is replaced stays excluded, a new one is not
+    if live:  # in a later state a replaced id stays excluded, and a new id is not
         replaced = min(live)
         catalogue.change([live[max(live)], live[replaced]], [replaced, 5000], [replaced])
         kept = (set(live if shared is None else stock) - seen) | (set() if shared is not None else {5000})
@@ -259,14 +259,14 @@ def test_excluding_leaves_the_other_items(data: st.DataObject, made: tuple[Catal
 
 
 def reached(items: LiveItems, filters: LiveFilters) -> set[Any]:
-    """Ids of all items that steps find."""
+    """Return the ids of all items that steps find."""
     beams = items.start(1, 64)
     for _ in range(len(items.levels) + 1):
         beams = items.beam_step(beams, np.zeros((1, 64, items.levels.logits_size), np.float32), filters=filters)
     return {item for some in items.item_ids(beams.nodes, filters) for item in some}
 
 
-def test_what_no_catalogue_takes() -> None:
+def test_invalid_arguments_of_a_catalogue_are_refused() -> None:
     catalogue = Catalogue(ItemIndex.build([[0, 1], [1, 0]], vocab_size=3))
     catalogue.add([[1, 2]], [7])
     items = catalogue.items

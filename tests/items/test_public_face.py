@@ -1,4 +1,4 @@
-"""What a user sees besides results: representations, lengths, equality, and imports without the extras."""
+"""Representations, lengths, equality, and imports without the extras."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_lengths() -> None:
 
 
 def test_nothing_compares_arrays_by_accident() -> None:
-    """A generated == over arrays raises "truth value is ambiguous"; these are equal to themselves, and hashable."""
+    """Objects with arrays equal themselves and are hashable; a generated == would raise "truth value is ambiguous"."""
     index = ItemIndex.build(ROWS, vocab_size=3)
     live, catalogue = ItemFilter.of_rows(index, np.ones(4, np.bool_)), Catalogue(index)
     for one in (index, index.layout, live, Beams.start(index, 1, 2), catalogue.items, catalogue.items.live,
@@ -67,7 +67,7 @@ def test_nothing_compares_arrays_by_accident() -> None:
     ],
 )
 def test_without_an_extra(module: str, missing: str, extra: str) -> None:
-    """As on a machine that has not got it: the module, what it lacks, and the remedy."""
+    """On a machine without an extra, the error names the module, the missing package and the remedy."""
     program = (
         "import sys\n"
         f"sys.modules[{missing!r}] = None\n"

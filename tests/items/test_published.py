@@ -1,4 +1,4 @@
-"""Deltas published and followed: the follower's answers are those of an index built anew, and no failure shows."""
+"""A follower of published deltas gives the results of a rebuilt index, and failures have no visible effect."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytest.importorskip("pyarrow", reason="NO PYARROW: publishing was not tested")
 
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
-    """A catalogue of 300 items with integer ids, in three shards."""
+    """Return a catalogue of 300 items with integer ids, in three shards."""
     rows, ids = made_up(300)
     day = write_day(tmp_path / "day", rows, ids)
     ItemIndex.build_distributed(day, tmp_path / "out", address=None, shards=3, rows="sorted", **OPTIONS)
@@ -33,7 +33,7 @@ def out(tmp_path: Path) -> Path:
 
 
 def contents(items: LiveItems) -> dict[Any, tuple[int, ...]]:
-    """Every live item's codes by its id."""
+    """Return every live item's codes by its id."""
     found = {}
     for rows, ids in items.items():
         for number in range(len(rows)):
@@ -53,7 +53,7 @@ CHANGES = st.lists(
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25)
 @given(CHANGES, st.integers(0, 5))
 def test_a_follower_has_what_was_published(tmp_path_factory: Any, changes: Any, early: int) -> None:
-    """Whether it came before or after the changes; ids are replaced, and removed when they are not there."""
+    """This holds for followers from before and after the changes; ids are replaced, and absent ids removed."""
     folder = tmp_path_factory.mktemp("published")
     rows, ids = made_up(20)
     day = write_day(folder / "day", rows, ids // 7)
@@ -73,7 +73,7 @@ def test_a_follower_has_what_was_published(tmp_path_factory: Any, changes: Any, 
     assert not follower.refresh()
 
 
-def test_a_new_base_takes_the_place_with_its_deltas(out: Path, tmp_path: Path) -> None:
+def test_a_new_base_replaces_the_old_one_and_its_deltas(out: Path, tmp_path: Path) -> None:
     follower = follow(out, cache=tmp_path / "cache")
     publish(out, [[1, 1, 1]], [99_999])
     assert follower.refresh() and follower.version.endswith("+1")
@@ -83,10 +83,10 @@ def test_a_new_base_takes_the_place_with_its_deltas(out: Path, tmp_path: Path) -
     publish(out, [[2, 2, 2]], [77_777], removed=[int(ids[0])])
     assert follower.refresh() and follower.version.startswith("4-") and follower.version.endswith("+1")
     assert set(contents(follower.items)) == {int(x) for x in ids[1:]} | {77_777}
-    assert contents(held) == before  # who holds a state keeps it
+    assert contents(held) == before  # an old state stays valid
 
 
-def test_what_fails_is_told_once_and_tried_again(out: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failure_is_logged_once_and_retried(out: Path, caplog: pytest.LogCaptureFixture) -> None:
     follower, version = follow(out), follow(out).version
     before = contents(follower.items)
     manifest = publish(out, [[1, 2, 3], [3, 2, 1]], [88_888, 88_889])
@@ -138,7 +138,7 @@ def test_a_thread_follows(out: Path) -> None:
         follow(out, every=0)
 
 
-def test_what_cannot_be_published(out: Path, tmp_path: Path) -> None:
+def test_invalid_changes_are_not_published(out: Path, tmp_path: Path) -> None:
     before = read_manifest(Place.of(out))
     for arguments, said in (
         (([[20, 0, 0]], [1_000]), "code 20 at level 0"), ((np.asarray([[1, 2]]), [1_000]), "2 levels"),
@@ -173,7 +173,7 @@ def test_a_delta_of_another_base_is_refused(out: Path, tmp_path: Path) -> None:
 
 
 def test_beams_are_carried_over_between_two_steps(out: Path) -> None:
-    """After a step the catalogue changes: the next one is that of a search in the new state, less what is gone."""
+    """If the catalogue changes after a step, the next step is that of the new state, without removed items."""
     follower = follow(out)
     rng = np.random.default_rng(0)
     logits = [rng.normal(size=(1, 400, 20)).astype(np.float32) for _ in range(3)]
@@ -194,8 +194,8 @@ def test_beams_are_carried_over_between_two_steps(out: Path) -> None:
     np.testing.assert_array_equal(same.scores, beams.scores)
 
 
-def test_filters_of_a_follower_survive_what_is_published(out: Path, tmp_path: Path) -> None:
-    """A new id is in what was made by exclusion, one that is replaced stays in; a new base ends the filters."""
+def test_filters_of_a_follower_survive_publications(out: Path, tmp_path: Path) -> None:
+    """A new id is in filters made by exclusion, a replaced id stays in its filters, and a new base ends them."""
     follower = follow(out)
     first, second, *_ = contents(follower.items)
     stock, unseen = follower.items.filter_of_ids([first, second]), ~follower.items.filter_of_ids([first])
@@ -216,8 +216,8 @@ def test_filters_of_a_follower_survive_what_is_published(out: Path, tmp_path: Pa
         follower.items.children(follower.items.root[None], stock)
 
 
-def test_what_was_written_over_what_a_follower_has(out: Path) -> None:
-    """Two versions with one serial, base and number of deltas: it has the one that is there, and says it is new."""
+def test_a_follower_notices_an_overwritten_version(out: Path) -> None:
+    """Of two versions with equal serial, base and number of deltas it takes the present one, and reports it as new."""
     before = read_manifest(Place.of(out))
     follower = follow(out)
     publish(out, [[1, 1, 1]], [70_001])
@@ -227,13 +227,13 @@ def test_what_was_written_over_what_a_follower_has(out: Path) -> None:
     version = follower.version
     assert follower.refresh() and follower.version == version
     assert {70_001, 70_002} & set(contents(follower.items)) == {70_002}
-    write_manifest(Place.of(out), before)  # put back by hand
+    write_manifest(Place.of(out), before)  # restored by hand
     assert follower.refresh() and len(follower.items) == 300 and not follower.refresh()
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_two_publishers_at_once(out: Path, when: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The other one publishes while this one writes its delta; or writes its manifest, of the same serial, over it."""
+    """The other publishes while this one writes its delta, or overwrites its manifest with the same serial."""
     begun, other = read_manifest(Place.of(out)), Place.of(out)
     follower, busy = follow(out), [True]
 
@@ -269,7 +269,7 @@ def test_two_publishers_at_once(out: Path, when: str, monkeypatch: pytest.Monkey
         assert {70_001, 70_002} & set(contents(one.items)) == {70_001} and len(one.items) == 301
 
 
-def test_others_that_publish_without_end(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_publications_of_others_raise(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def written(place: Place, manifest: Any) -> None:
         write_manifest(place, replace(manifest, deltas=manifest.deltas[:-1]))
 
@@ -278,8 +278,8 @@ def test_others_that_publish_without_end(out: Path, monkeypatch: pytest.MonkeyPa
         publish(out, [[1, 1, 1]], [70_001])
 
 
-def test_what_is_published_during_a_build_is_told(out: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """The build has a serial of its own all the same, and a follower drops the change with the old version."""
+def test_a_publication_during_a_build_is_reported(out: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The build still gets its own serial, and a follower drops the change together with the old version."""
     follower, shards = follow(out), read_manifest(Place.of(out)).shards
 
     def meanwhile(stage: str, _: float) -> None:

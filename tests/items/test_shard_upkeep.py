@@ -1,4 +1,4 @@
-"""Catalogues in shards over many days: what is damaged is found, and what no version needs goes, nothing else."""
+"""Catalogues in shards over many days: damage is found, and exactly the files that no version needs are removed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DAY = 86400.0
 
 
 def build(folder: Path, day: int) -> None:
-    """The catalogue as it is on a day: what one item is changes from day to day."""
+    """Build the catalogue of a day; one item changes from day to day."""
     rows, ids = made_up(300)
     rows[7] = (rows[7] + day) % 20
     source = write_day(folder / f"day-{day}", rows, ids)
@@ -29,13 +29,13 @@ def build(folder: Path, day: int) -> None:
 
 
 def days_ago(out: Path, days: float) -> None:
-    """Everything that is there has been for so long, or longer."""
+    """Make all files at least the given number of days old."""
     for path in out.iterdir():
         then = min(path.stat().st_mtime, time.time() - days * DAY)
         os.utime(path, (then, then))
 
 
-def test_what_earlier_versions_left_goes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_prune_removes_old_versions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
     (out / "notes").mkdir(parents=True)
     for name in ("mine.parquet", "mine.part", "notes/x.leaves", f"{'0' * 32}.leaves.abc.part"):
@@ -49,7 +49,7 @@ def test_what_earlier_versions_left_goes(tmp_path: Path, capsys: pytest.CaptureF
     now = {one.file for one in read_manifest(Place.of(out)).files()}
     old = {path.name for path in out.iterdir() if path.suffix in (".leaves", ".rows", ".delta")} - now
     assert 1 < len(old) < len(first) and any(name.endswith(".delta") for name in old)
-    # The base has only just come: a follower may be reading the one before it, however old its files are.
+    # The base is new, so a follower may still read the one before it, however old its files are.
     assert not {entry.name for entry in find_unneeded(out, DAY)} & old
     days_ago(out, 2)
     publish(out, [[1, 2, 3]], [5001])  # a change does not make the base young
@@ -64,13 +64,13 @@ def test_what_earlier_versions_left_goes(tmp_path: Path, capsys: pytest.CaptureF
     assert main(["items", "prune", str(out), "--days", "-1"]) == 2
 
 
-def test_what_is_damaged_is_found_and_built_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_damaged_shards_are_found_and_rebuilt(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     build(tmp_path, 0)
     out = tmp_path / "out"
     assert main(["items", "verify", str(out)]) == 0
     entries = read_manifest(Place.of(out)).files()
     damaged = np.fromfile(out / entries[0].file, np.uint8)
-    damaged[len(damaged) // 2] ^= 1  # of the same size, so that a build would take it for good
+    damaged[len(damaged) // 2] ^= 1  # the size is unchanged, so a build would accept the file
     damaged.tofile(out / entries[0].file)
     (out / entries[1].file).unlink()
     assert {one.file for one in find_damage(out)} == {entries[0].file, entries[1].file}

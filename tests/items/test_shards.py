@@ -1,4 +1,4 @@
-"""Catalogues in shards, without a cluster: equal to one machine's index, or told damaged; only what changed is new."""
+"""Catalogues in shards, without a cluster, equal one machine's index or report damage, and reuse unchanged files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pq = pytest.importorskip("pyarrow.parquet")
 
 
 def check_same(found: ItemIndex, wanted: ItemIndex) -> None:
-    """Array by array, with types, and every scalar."""
+    """Check that all arrays, their types and all scalars are equal."""
     ours, theirs = found.arrays(), wanted.arrays()
     assert ours.keys() == theirs.keys()
     for name in ours:
@@ -52,7 +52,7 @@ def ids_of(kind: str | None, n: int, rng: np.random.Generator) -> Any:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(catalogues(), st.data())
 def test_shards_together_are_the_index_of_one_build(tmp_path_factory: Any, case: CatalogueCase, data: Any) -> None:
-    """Any boundaries, any pieces, ids of any kind, both layouts; row numbers kept or not."""
+    """This holds for any boundaries, pieces, ids and layout, with and without row numbers."""
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
     options = data.draw(layouts(case))
     kind = data.draw(st.sampled_from([None, "int", "str", "bytes"]))
@@ -117,7 +117,7 @@ OPTIONS: dict[str, Any] = {"vocab_size": 20, "columns": COLUMNS, "id_column": "i
 
 
 def write_day(folder: Path, rows: Any, ids: Any, files: int = 3, kind: str = "parquet", group: int = 64) -> Path:
-    """Several files of several groups each."""
+    """Write several files of several groups each."""
     folder.mkdir(parents=True, exist_ok=True)
     for number, part in enumerate(np.array_split(np.arange(len(rows)), files)):
         table = pa.table({**{name: rows[part, i] for i, name in enumerate(COLUMNS)}, "id": pa.array(ids).take(part)})
@@ -160,7 +160,7 @@ def test_ragged_lists_and_strings(tmp_path: Path) -> None:
         ItemIndex.build_distributed(tmp_path / "a.parquet", tmp_path / "deep", address=None, head_depth=2, **given)
 
 
-def test_one_frequent_first_code_is_cut_too(tmp_path: Path) -> None:
+def test_one_frequent_first_code_is_split_into_ranges(tmp_path: Path) -> None:
     rows, ids = made_up(2000)
     rows[:1900, 0] = 7
     day = write_day(tmp_path / "day", rows, ids)
@@ -202,7 +202,7 @@ def test_errors_are_those_of_one_machine(tmp_path: Path) -> None:
 
 
 def test_a_daily_build_writes_what_changed(tmp_path: Path) -> None:
-    """A row inserted, one changed and one gone in a range: one file of leaves is new, and no other is touched."""
+    """A row inserted, one changed and one removed in a range give one new file of leaves."""
     rows, ids = made_up(1000)
     order = np.argsort(leading_keys(rows, None, ItemIndex.build(rows, vocab_size=20).levels), kind="stable")
     place = Place.of(tmp_path / "out")
@@ -220,7 +220,7 @@ def test_a_daily_build_writes_what_changed(tmp_path: Path) -> None:
     assert [a != b for a, b in zip(first.shards, second.shards, strict=True)] == [True] + [False] * 9
     after = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir() if path.name != MANIFEST}
     assert len(after.keys() - before.keys()) == 1 and all(after[name] == time for name, time in before.items())
-    # With row numbers, too, what is large stays: numbers lie in files of their own.
+    # With row numbers the large files stay, too, since numbers are in separate files.
     kept = ItemIndex.build_distributed(day2, tmp_path / "kept", address=None, shards=10, **OPTIONS)
     again = ItemIndex.build_distributed(tmp_path / "d1", tmp_path / "kept", address=None, **OPTIONS)
     assert sum(a.leaves != b.leaves for a, b in zip(kept.shards, again.shards, strict=True)) == 1
@@ -234,14 +234,14 @@ def test_the_cache_fetches_what_is_new_and_maps_the_rest(tmp_path: Path) -> None
     wanted = ItemIndex.build(rows, ids, 20)
     check_same(ItemIndex.load(out, cache=cache), wanted)
     assert [path.name for path in cache.iterdir()] == [f"{manifest.base}.items"]
-    for entry in manifest.files():  # nothing of them is looked at
+    for entry in manifest.files():  # they are not read
         (out / entry.file).unlink()
     check_same(ItemIndex.load(out, cache=cache), wanted)
     with pytest.raises(ArtifactError, match="missing"):
         ItemIndex.load(out)
 
 
-def test_what_is_damaged_or_missing_is_named(tmp_path: Path) -> None:
+def test_damaged_and_missing_files_are_named(tmp_path: Path) -> None:
     rows, ids = made_up(300)
     out = tmp_path / "out"
     manifest = ItemIndex.build_distributed(
@@ -268,7 +268,7 @@ def test_what_is_damaged_or_missing_is_named(tmp_path: Path) -> None:
 
 
 def test_shards_that_do_not_go_together(tmp_path: Path) -> None:
-    """Files that are whole by themselves, named by a manifest that is: the arrays are looked at."""
+    """The files and the manifest are valid, but the arrays do not fit together."""
     rows, ids = made_up(300)
     place = Place.of(tmp_path / "out")
     good = ItemIndex.build_distributed(
@@ -326,12 +326,12 @@ MEGABYTE = 1 << 20
 
 
 def most_rows(n_levels: int, code_bytes: int) -> int:
-    """Rows that a new range has by a megabyte (docs/items-shards.md): six times codes, number and id, and 24 bytes."""
+    """Return the rows of a new range per megabyte (docs/items-shards.md): six times codes, number, id, and 24 bytes."""
     return MEGABYTE // (6 * (n_levels * code_bytes + 4 + 16) + 24)
 
 
 def wide(n: int, first: tuple[int, int] = (0, 1000), seed: int = 0) -> tuple[Any, Any]:
-    """Rows of three codes of 1,000, the first of some."""
+    """Return rows of three codes of 1,000, with first codes of a range."""
     rng = np.random.default_rng(seed)
     rows = rng.integers(0, 1000, (n, 3)).astype(np.uint16)
     rows[:, 0] = rng.integers(*first, n)
@@ -339,7 +339,7 @@ def wide(n: int, first: tuple[int, int] = (0, 1000), seed: int = 0) -> tuple[Any
 
 
 def build_wide(folder: Path, name: str, rows: Any, ids: Any, **options: Any) -> Manifest:
-    """Into ``folder/out``, from files of 500 rows a group."""
+    """Build into ``folder/out``, from files of 500 rows per group."""
     given: dict[str, Any] = {**OPTIONS, "vocab_size": 1000, "memory": MEGABYTE, "rows": "sorted", **options}
     return ItemIndex.build_distributed(
         write_day(folder / name, rows, ids, group=500), folder / "out", address=None, **given
@@ -347,7 +347,7 @@ def build_wide(folder: Path, name: str, rows: Any, ids: Any, **options: Any) -> 
 
 
 def test_a_place_that_grows_keeps_to_its_memory(tmp_path: Path) -> None:
-    """A hundredfold; then in one range only, which is cut, and no other written anew; then not at all."""
+    """It grows a hundredfold, then in one range, which alone is split and rewritten, then not at all."""
     few, few_ids = wide(400)
     assert len(build_wide(tmp_path, "d1", few, few_ids).shards) == 1
     rows, ids = wide(40_000, seed=1)
@@ -355,7 +355,7 @@ def test_a_place_that_grows_keeps_to_its_memory(tmp_path: Path) -> None:
     fresh = build_wide(tmp_path / "fresh", "d2", rows, ids)
     assert len(second.shards) == len(fresh.shards) == -(-40_000 // most_rows(3, 2))
     assert max(one.n_items for one in second.shards) < 1.5 * most_rows(3, 2)
-    codes = [0, *(key >> 20 for key in second.boundaries), 1000]  # two codes of ten bits follow, each one more
+    codes = [0, *(key >> 20 for key in second.boundaries), 1000]  # keys end in two codes of ten bits, each plus one
     at = 3
     more, more_ids = wide(15_000, (codes[at] + 1, codes[at + 1] - 1), seed=2)
     rows, ids = np.concatenate([rows, more]), np.concatenate([ids, more_ids])
@@ -366,21 +366,21 @@ def test_a_place_that_grows_keeps_to_its_memory(tmp_path: Path) -> None:
     assert [one.leaves.file in kept for one in second.shards] == [number != at for number in range(len(second.shards))]
     again = build_wide(tmp_path, "d3", rows, ids)
     assert again.shards == third.shards and again.boundaries == third.boundaries
-    fewer = build_wide(tmp_path, "d1", few, few_ids)  # ranges that became small stay
+    fewer = build_wide(tmp_path, "d1", few, few_ids)  # small ranges stay
     assert {*fewer.boundaries} <= {*third.boundaries} and len(fewer.shards) >= len(second.shards)
     build_wide(tmp_path / "fresh", "d1", few, few_ids)
-    # Where the ranges are is nothing that an index knows.
+    # An index does not depend on the ranges.
     assert ItemIndex.load(tmp_path / "out").fingerprint == ItemIndex.load(tmp_path / "fresh/out").fingerprint
 
 
-def test_shards_of_a_given_number_are_cut_anew_where_that_helps(
+def test_a_given_number_of_shards_is_split_again_if_that_helps(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     rows, ids = wide(20_000)
     first = build_wide(tmp_path, "d1", rows, ids, shards=8)
     rows, ids = wide(30_000, seed=1)
     assert build_wide(tmp_path, "d2", rows, ids, shards=8).boundaries == first.boundaries
-    rows, ids = wide(20_000, (0, 50), seed=2)  # all in what was the first range
+    rows, ids = wide(20_000, (0, 50), seed=2)  # all in the first range
     second = build_wide(tmp_path, "d3", rows, ids, shards=8)
     assert len(second.shards) == 8 and max(one.n_items for one in second.shards) < 4000
     assert not caplog.records
@@ -392,7 +392,7 @@ def test_shards_of_a_given_number_are_cut_anew_where_that_helps(
 
 
 def test_a_sorted_input_of_many_groups_gives_even_ranges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each group has keys of its own: those that are not looked at must not all fall into one range."""
+    """Each group has its own keys, and the groups that are not sampled must not all fall into one range."""
     monkeypatch.setattr(sharded_build, "SAMPLE_GROUPS", 8)
     n = 40 * most_rows(3, 2)
     rows, ids = wide(n)
@@ -401,15 +401,15 @@ def test_a_sorted_input_of_many_groups_gives_even_ranges(tmp_path: Path, monkeyp
     assert max(one.n_items for one in manifest.shards) < 1.5 * most_rows(3, 2) and len(manifest.shards) >= 40
 
 
-def test_rows_with_one_prefix_share_a_shard_and_it_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Of eight levels of 70,000 codes three fit into a key: what differs in the fourth only cannot be parted."""
+def test_rows_with_one_prefix_share_a_shard_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Three of eight levels of 70,000 codes fit into a key, so rows that differ in the fourth cannot be split."""
     rng = np.random.default_rng(0)
     rows = np.full((20_000, 8), 7)
     rows[:, 3] = rng.integers(0, 70_000, len(rows))
     rows[:2000, :3] = rng.integers(0, 70_000, (2000, 3))
     names = [f"c{level}" for level in range(8)]
     pq.write_table(pa.table(dict(zip(names, rows.T, strict=True))), tmp_path / "a.parquet", row_group_size=1000)
-    for _ in range(2):  # the second time the boundaries are there, and stay
+    for _ in range(2):  # the second build finds and keeps the boundaries
         caplog.clear()
         manifest = ItemIndex.build_distributed(
             tmp_path / "a.parquet", tmp_path / "out", 70_000, address=None, columns=names, memory=MEGABYTE
@@ -422,7 +422,7 @@ def test_rows_with_one_prefix_share_a_shard_and_it_is_told(tmp_path: Path, caplo
     check_same(ItemIndex.load(tmp_path / "out"), ItemIndex.build(rows, vocab_size=70_000))
 
 
-def test_shards_that_are_too_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_shards_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows, ids = wide(40_000)
     monkeypatch.setattr(sharded_build, "MAX_SHARDS", 5)
     with pytest.raises(LimitError, match="5 are possible: give memory="):
@@ -437,7 +437,7 @@ def test_shards_that_are_too_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("kind", ["parquet", "arrow"])
 @pytest.mark.parametrize("form", ["columns", "lists", "fixed"])
 def test_a_group_that_is_larger_than_memory_is_read_in_parts(tmp_path: Path, kind: str, form: str) -> None:
-    """One group of all rows; nothing is lost or read twice, and rows have their numbers."""
+    """Of one group of all rows each row is read once, with its number."""
     n = 4 * MEGABYTE // (6 * (3 * 2 + 4 + 16))
     rows, _ = wide(n)
     ids = pa.array([f"sku-{x}" for x in range(n)])
@@ -467,7 +467,7 @@ def test_a_group_that_is_larger_than_memory_is_read_in_parts(tmp_path: Path, kin
 
 @given(st.lists(st.lists(st.integers(0, 9), max_size=5), max_size=4), st.integers(1, 12))
 def test_pieces_are_all_rows_in_order(groups: list[list[int]], most: int) -> None:
-    """Any groups, any limit: each row once, none of no rows, none of more than the limit."""
+    """For any groups and limit each row is in one piece, and no piece is empty or larger than the limit."""
     pieces = sharded_build._pieces([str(file) for file in range(len(groups))], groups, most)
     found = []
     for piece in pieces:
@@ -481,7 +481,7 @@ def test_pieces_are_all_rows_in_order(groups: list[list[int]], most: int) -> Non
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow"])
 def test_reading_holds_a_batch_not_a_file(tmp_path: Path, kind: str) -> None:
-    """What pyarrow has allocated while chunks come, of one group of Parquet or many compressed batches of Arrow."""
+    """The test measures pyarrow's memory during chunks of one group of Parquet or many compressed batches of Arrow."""
     rng = np.random.default_rng(0)
     n = 1_500_000
     table = pa.table({**{name: rng.integers(0, 1 << 30, n) for name in COLUMNS}, "id": rng.permutation(n)})
@@ -502,7 +502,7 @@ def test_reading_holds_a_batch_not_a_file(tmp_path: Path, kind: str) -> None:
 
 
 def test_strings_count_with_their_bytes(tmp_path: Path) -> None:
-    """To take strings by their index takes memory: ranges of rows with long ids have fewer of them."""
+    """Taking strings by index needs memory, so ranges of rows with long ids have fewer rows."""
     rows, ids = wide(8000)
     texts = pa.array([f"{x:036}" for x in ids.tolist()])
     for kind in ("parquet", "arrow"):
@@ -518,8 +518,8 @@ def test_strings_count_with_their_bytes(tmp_path: Path) -> None:
         check_same(ItemIndex.load(tmp_path / f"long-{kind}-out"), ItemIndex.build(rows, texts, 1000))
 
 
-def test_a_damaged_arrow_file_is_an_error_of_ours(tmp_path: Path) -> None:
-    """One bit anywhere: rows as they are then, ItemError, or OSError, of which pyarrow has many."""
+def test_a_damaged_arrow_file_is_an_item_error(tmp_path: Path) -> None:
+    """A flipped bit gives changed rows, an ItemError, or one of pyarrow's OSErrors."""
     rows, ids = made_up(500)
     path = write_day(tmp_path / "day", rows, ids, files=1, kind="arrow") / "part-000.arrow"
     data, rng = path.read_bytes(), np.random.default_rng(0)
@@ -556,7 +556,7 @@ def test_urls_of_files_are_paths(tmp_path: Path) -> None:
 
 
 class Elsewhere(sharded_build.Here):
-    """Steps run in another folder, as those of a cluster that was started there."""
+    """Runs steps in another folder, like a cluster that was started there."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -592,7 +592,7 @@ def test_relative_paths_are_those_of_the_caller(tmp_path: Path, monkeypatch: pyt
 
 
 def zipf(n: int, kind: str, seed: int = 0) -> tuple[Any, Any]:
-    """Three codes of 1,000, by Zipf's law, so that many rows are equal; ids of a kind."""
+    """Return rows of three codes of 1,000 by Zipf's law, many of them equal, and ids of a kind."""
     rng = np.random.default_rng(seed)
     weights = 1 / np.arange(1, 1001) ** 1.2
     rows = rng.choice(1000, (n, 3), p=weights / weights.sum()).astype(np.uint16)
@@ -604,7 +604,7 @@ def zipf(n: int, kind: str, seed: int = 0) -> tuple[Any, Any]:
 
 
 def check_answers(found: ItemIndex, wanted: ItemIndex) -> None:
-    """The same index, and the same search, beam for beam."""
+    """Check that two indexes are equal, and their searches, beam by beam."""
     check_same(found, wanted)
     rng = np.random.default_rng(0)
     ours, theirs = Beams.start(found, 2, 40), Beams.start(wanted, 2, 40)

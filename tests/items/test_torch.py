@@ -1,4 +1,4 @@
-"""The torch back end against the compiled step."""
+"""The torch back end agrees with the compiled step."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_another_width(case: Case, width: int) -> None:
 @pytest.mark.parametrize("skewed", [False, True])
 @pytest.mark.parametrize("device", DEVICES)
 def test_medium(device: str, layout: Any, skewed: bool) -> None:
-    """30,000 items of 5 levels: hubs of hundreds of children, lists, small nodes, and a filter for one request."""
+    """30,000 items of 5 levels have hubs of hundreds of children, lists and small nodes; one request has a filter."""
     rng = np.random.default_rng(7)
     rows = rng.integers(0, 300, (30_000, 5))
     if skewed:
@@ -142,12 +142,12 @@ def test_the_same_node_twice() -> None:
     twice = replace(start, nodes=start.nodes[:, [0, 0, 1]])
     want = index.beam_step(back(twice), logits.numpy())
     same_beams(want, back(items.beam_step(twice, logits, distinct=False)), 2e-6)
-    assert not items.beam_step(twice, logits, level=1).valid.any()  # the promise is broken: all missing, none wrong
+    assert not items.beam_step(twice, logits, level=1).valid.any()  # the promise is broken: all missing
 
 
 @pytest.mark.parametrize("layout", ["interval", "csr"])
 def test_one_graph(layout: Any) -> None:
-    """torch.compile takes every operation whole: no breaks, hence no reads of values by the host."""
+    """torch.compile takes every operation without graph breaks, so the host reads no values."""
     rng = np.random.default_rng(3)
     index = ItemIndex.build(rng.integers(0, 16, (400, 3)), vocab_size=16, layout=layout, head_depth=1, end_token=16)
     items = TorchItems(index)
@@ -155,7 +155,7 @@ def test_one_graph(layout: Any) -> None:
     filters = items.filters([live, None], 2)
     compile_ = partial(torch.compile, fullgraph=True, backend="eager", dynamic=False)
     for normalise in ("full", "valid") if layout == "interval" else ("level",):
-        torch.compiler.reset()  # each number of steps is a graph of its own
+        torch.compiler.reset()  # each number of steps has its own graph
         step = compile_(items.beam_step)
         beams = items.start(2, 5)
         for level in range(2):

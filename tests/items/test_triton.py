@@ -1,4 +1,4 @@
-"""The fused kernels against the compiled step: on a GPU where there is one, else in Triton's interpreter."""
+"""The fused kernels agree with the compiled step, on a GPU if there is one, else in Triton's interpreter."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytest.importorskip("triton")
 from wfsa.items.backends.triton import TritonItems  # noqa: E402
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-# No shrinking: in the interpreter it takes minutes.
+# No shrinking, which takes minutes in the interpreter.
 QUICK = settings(
     max_examples=6 if DEVICE == "cpu" else 100, deadline=None, suppress_health_check=[HealthCheck.too_slow],
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
@@ -69,7 +69,7 @@ def test_steps(case: Case, normalise: Any, exact: bool) -> None:
 @pytest.mark.parametrize("layout", ["interval", "csr"])
 @pytest.mark.parametrize("much", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_hubs(layout: Any, much: bool) -> None:
-    """Nodes wider than a block of keys, whose lists are merged; lists, small nodes, a filter."""
+    """Nodes are wider than a block of keys, and their lists are merged, with small nodes and a filter."""
     rng = np.random.default_rng(7)
     n_codes = 100 if much else 40
     rows = (rng.zipf(1.3, (4_000, 4 if much else 3)) - 1).clip(max=n_codes - 1)
@@ -88,7 +88,7 @@ def test_hubs(layout: Any, much: bool) -> None:
 
 
 def test_sorted_merge(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Above the counted width blocks are merged by sorting."""
+    """Blocks wider than the limit for counting are merged by sorting."""
     monkeypatch.setattr("wfsa.items.backends.triton.COUNTED_WIDTH", 0)
     rng = np.random.default_rng(8)
     index = ItemIndex.build(rng.integers(0, 40, (300, 2)), vocab_size=40, head_depth=0)
@@ -130,7 +130,7 @@ def test_the_same_node_twice_and_other_widths() -> None:
 
 @pytest.mark.slow
 def test_compiles_for_a_gpu(tmp_path: Path) -> None:
-    """What the interpreter lets pass and a GPU would not: types that change in a loop, for one."""
+    """The compiler finds errors that the interpreter accepts, such as types that change in a loop."""
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     command = [sys.executable, "-m", "tests.items.compile_kernels"]
     root = Path(__file__).resolve().parent.parent.parent

@@ -1,7 +1,7 @@
-"""Large schemas: taken, judged rightly, and not unrolled.
+"""Large schemas are taken and judged correctly, without being unrolled.
 
-Bounds on seconds and megabytes are many times what is measured (``python -m benches corpus`` measures); they are here
-to notice what has become quadratic.  The vocabulary is small, the schemas are not.
+Bounds on seconds and megabytes are many times the measured values (``python -m benches corpus``), and detect quadratic
+growth.  The vocabulary is small.
 """
 
 from __future__ import annotations
@@ -154,9 +154,9 @@ words = st.lists(st.binary(max_size=5) | st.text("ab", max_size=6).map(str.encod
 
 @given(words, st.booleans())
 def test_many_words_are_the_set_of_them(some: list[bytes], glued: bool) -> None:
-    """The minimal DFA of a set of words against the set, and against the union built word by word."""
+    """The minimal DFA of a set of words accepts the set, and equals the union built word by word."""
     tree = Alt(tuple(map(Literal, some)))
-    twin = alt(*(cat(Literal(w), star(Literal(b""))) for w in some))  # nothing in it is a plain word of a list
+    twin = alt(*(cat(Literal(w), star(Literal(b""))) for w in some))  # built without plain words of a list
     whole = cat(star(Literal(b" ")), tree) if glued else tree
     arrays = automaton(whole).arrays()
     for word in {*some, *(w[:-1] for w in some), *(w + b"a" for w in some), b"", b"a"}:

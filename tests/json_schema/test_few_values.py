@@ -1,4 +1,4 @@
-"""The values that are listed for a schema of few values, against jsonschema-rs over all values of a small universe."""
+"""The listed values of a schema of few values agree with jsonschema-rs over all values of a small universe."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ RECURSIVE = st.recursive(
 
 @given(RECURSIVE, RECURSIVE)
 def test_no_more_values_than_the_bound(x: Any, y: Any) -> None:
-    """The bound holds through references that lead back: jsonschema-rs says which values of the universe there are."""
+    """The bound holds with recursive references, where jsonschema-rs decides which values of the universe exist."""
     schema = {"$ref": "#/$defs/x", "$defs": {"x": x, "y": y}}
     document = Document(schema, 2020, SchemaOptions())
     document.scan()
@@ -137,7 +137,7 @@ def test_how_many(schema: Any, n: int | None) -> None:
 
 @given(schemas)
 def test_counts_agree_with_lists(schema: Any) -> None:
-    """Where the values are listed, their number lies within the bounds; few scalars are counted exactly."""
+    """The number of listed values is within the bounds, and few scalars are counted exactly."""
     found = listed(schema)
     if found is None:
         return

@@ -1,7 +1,7 @@
-"""The JSON Schema front end: which documents its grammars derive, held against `jsonschema-rs`; its errors; its report.
+"""The JSON Schema front end: documents of its grammars against `jsonschema-rs`, its errors, and its report.
 
-Invariant: no grammar derives a document that the schema forbids (``format`` aside, which the validator does not assert
-by default).  What a grammar refuses although the schema admits it is spelling and order, and is listed in the report.
+Invariant: no grammar derives a document that the schema forbids, apart from ``format``, which the validator does not
+assert by default.  A grammar refuses valid documents only for spelling and order, which the report lists.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def test_whitespace() -> None:
     flexible, compact, python = (documents(schema, whitespace=w) for w in ("flexible", "compact", "python"))
     loose = b'\n{\t"a" :\r [ 1 ,2 ] , "b":{ } }'
     assert loose in flexible and loose not in compact and loose not in python
-    assert loose + b" " not in flexible  # none behind the document
+    assert loose + b" " not in flexible  # none after the document
     assert b'{"a":[1,2],"b":{}}' in compact and b'{"a":[1,2],"b":{}}' in flexible
     assert b'{"a": [1, 2], "b": {}}' in python and b'{"a": [1, 2], "b": {}}' not in compact
     assert b' {"a": []}' not in python and b'{"a": [ ]}' not in python
@@ -482,7 +482,7 @@ def test_the_empty_pattern_is_every_name() -> None:
 
 
 def test_two_empty_classes_of_names() -> None:
-    """"In the first set only" and "in the second only" are one and the same empty set, where the sets are equal."""
+    """If two sets are equal, "only in the first" and "only in the second" are the same empty set."""
     same = {"oneOf": [{"propertyNames": False}, {"propertyNames": False}]}
     docs = documents({"prefixItems": [{"contains": same}]}, property_order="any")
     assert all(text(v) in docs for v in ([], [1]))
@@ -783,7 +783,7 @@ def test_corpus(number: int, shared_data: Path) -> None:
             if len(data) > 10_000:
                 continue
             accepted = data in docs
-            if accepted and not test["valid"]:  # then only the format is wrong, or the label
+            if accepted and not test["valid"]:  # only the format, or the label, is wrong
                 validator = jsonschema_rs.validator_for(row["schema"], validate_formats=False)
                 assert validator.is_valid(test["data"]), (row["id"], data)
             valid += test["valid"]
@@ -793,7 +793,7 @@ def test_corpus(number: int, shared_data: Path) -> None:
 
 
 def test_an_unevaluated_elsewhere_costs_no_alternatives() -> None:
-    """What was evaluated was noted in the whole document, so that every long anyOf in it was refused."""
+    """Evaluation was once tracked in the whole document, so that every long anyOf in it was refused."""
     branches = [{"properties": {f"p{i}": {"type": "integer"}}, "required": [f"p{i}"]} for i in range(9)]
     closed = {"properties": {"x": {}}, "unevaluatedProperties": False}
     docs = documents({"properties": {"a": closed, "b": {"anyOf": branches}}})

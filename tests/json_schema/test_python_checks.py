@@ -1,4 +1,4 @@
-"""Documents that fit the schema of a type are taken by the type: masks are followed at random, and pydantic judges."""
+"""Types take the documents of their schemas: masks are followed at random, and pydantic judges."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pydantic import Field  # noqa: E402
 
 WALKS = 200
 DAY = datetime.date(2024, 2, 29)
-TYPES: dict[str, tuple[Any, list[str], list[str]]] = {  # with documents that are taken, and some that are not
+TYPES: dict[str, tuple[Any, list[str], list[str]]] = {  # with documents that are taken, and documents that are refused
     "date": (datetime.date, ['"2026-01-31"', '"0001-01-01"'], ['"0000-01-01"', '"2026-02-29"']),
     "date from": (Annotated[datetime.date, Field(ge=DAY)], ['"2024-02-29"', '"2030-01-01"'], ['"2024-02-28"']),
     "date between": (
@@ -114,7 +114,7 @@ def test_documents_of_a_types_schema_are_taken_by_the_type(name: str, vocab: wfs
         assert not (state.commit_bytes(text.encode()) and state.is_accepting()), text
 
 
-def test_a_schema_that_a_field_brings_along_is_kept() -> None:
+def test_the_schema_of_a_field_is_kept() -> None:
     schema = {"type": "integer", "minimum": 1}
     assert type_schema(Annotated[datetime.date, pydantic.WithJsonSchema(schema)]) == schema
 
@@ -128,7 +128,7 @@ def test_a_schema_that_a_field_brings_along_is_kept() -> None:
         (r"\Aa\z", "a", True), (r"^\\s$", "\\s", True), (r"^\[\S\]$", "[a]", True),
     ],
 )  # fmt: skip
-def test_patterns_mean_what_they_mean_in_rust(pattern: str, text: str, matches: bool, vocab: wfsa.Vocab) -> None:
+def test_patterns_have_their_meaning_in_rust(pattern: str, text: str, matches: bool, vocab: wfsa.Vocab) -> None:
     state = wfsa.compile_json_schema({"type": "string", "pattern": ecma_pattern(pattern)}, vocab).start()
     document = json.dumps(text, ensure_ascii=False)
     assert (state.commit_bytes(document.encode()) and state.is_accepting()) == matches

@@ -1,4 +1,4 @@
-"""Recursive schemas against jsonschema-rs: named cases, and random ones.
+"""Recursive schemas agree with jsonschema-rs, in named and in random cases.
 
 Invariant: a grammar derives a document if and only if the document is valid, unless an object has two members, whose
 order the schema and its alternatives may fix differently.
@@ -23,7 +23,7 @@ from .test_random_schemas import one_order
 
 _ORDERS = ["declared", "any"]
 
-# Each schema is read with a document on which a verdict was wrong, or with documents of its own.
+# Each schema has a document on which a verdict was wrong, or its own documents.
 CASES: dict[str, tuple[Any, list[Any]]] = {
     "contains_root": ({"contains": {"$ref": "#"}}, [[["x"]], [[]], [], "x", [[[1]], 1]]),
     "contains_integer_or_root": (

@@ -1,6 +1,6 @@
 """Random schemas of the enforced keywords, random instances near their boundaries, verdicts of jsonschema-rs.
 
-Invariant: what a grammar derives is valid; what is valid is derived, unless an object has two members, whose order the
+Invariant: derived documents are valid.  Valid documents are derived, unless an object has two members, whose order the
 schema and its alternatives may fix differently.
 """
 
@@ -96,7 +96,7 @@ def one_order(value: Any) -> bool:
 
 
 def parts_of(schema: Any) -> list[Any]:
-    """The values that stand in enum and const: instances worth trying."""
+    """Return the values of enum and const, which are instances worth trying."""
     if isinstance(schema, dict):
         found = list(schema.get("enum", ())) + ([schema["const"]] if "const" in schema else [])
         return found + [v for child in schema.values() for v in parts_of(child)]

@@ -1,7 +1,7 @@
-"""Random schemas, random instances, random spellings of these; verdicts of jsonschema-rs.
+"""Random schemas, instances and spellings get the verdicts of jsonschema-rs.
 
 Invariant: with ``spelling="any"`` and ``property_order="any"`` a text is derived if and only if its value is valid,
-however it is spelled.  A repeated key has no verdict and is not drawn.
+in every spelling.  A repeated key has no verdict and is not drawn.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where references lead: identifiers, anchors, dynamic scope, registries."""
+"""References to identifiers, anchors, dynamic scopes and registries."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_resource_met_twice_keeps_its_base() -> None:
     assert text({"a": [None], "b": [None]}) in docs and text({"b": [1]}) not in docs
 
 
-def test_identifiers_are_data_where_no_schema_stands() -> None:
+def test_identifiers_outside_of_schemas_are_data() -> None:
     named = {"$id": "http://x/a", "type": "null"}
     schema = {"$defs": {"a": {"unknown": named, "const": named, "examples": [named]}}, "$ref": "http://x/a"}
     with pytest.raises(SchemaError, match="leaves the document"):
@@ -40,7 +40,7 @@ def test_identifiers_are_data_where_no_schema_stands() -> None:
     assert b"null" in documents({"$defs": {"a": named}, "$ref": "http://x/a"})
 
 
-def test_an_identifier_beside_a_reference_in_old_drafts() -> None:
+def test_an_identifier_next_to_a_reference_in_old_drafts() -> None:
     schema = {
         "$id": "http://x/root.json",
         "definitions": {"a": {"$id": "http://y/", "$ref": "#/definitions/b"}, "b": {"type": "null"}},
@@ -112,7 +112,7 @@ def test_metaschemas_are_known() -> None:
         assert b'{"items": {"items": {"minLength": -1}}}' not in docs and b'{"items": {"items": {}}}' in docs
 
 
-def test_a_referencing_registry_is_never_asked_to_fetch() -> None:
+def test_a_referencing_registry_never_fetches() -> None:
     referencing = pytest.importorskip("referencing")
     jsonschema = pytest.importorskip("referencing.jsonschema")
 
@@ -126,14 +126,14 @@ def test_a_referencing_registry_is_never_asked_to_fetch() -> None:
         read_json_schema({"$ref": "http://x/b"}, SchemaOptions(registry=registry))
 
 
-def test_what_a_registry_holds_is_checked() -> None:
+def test_documents_of_a_registry_are_checked() -> None:
     for value in (3, [], "{}", None):
         with pytest.raises(SchemaError):
             read_json_schema({"$ref": "http://x/a"}, SchemaOptions(registry={"http://x/a": value}))
 
 
 def test_each_document_has_its_draft() -> None:
-    # Draft 4 knows no const and reads exclusiveMinimum as a mark; what stands beside $ref is ignored up to draft 7.
+    # Draft 4 has no const, and exclusiveMinimum is a flag; keywords next to $ref are ignored up to draft 7.
     old = {
         "$schema": "http://json-schema.org/draft-04/schema#", "id": "http://x/old", "const": 5, "minimum": 1,
         "exclusiveMinimum": True,

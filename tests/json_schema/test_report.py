@@ -1,4 +1,4 @@
-"""The report, held against the grammar: what is called enforced takes every spelling, what is narrowed does not."""
+"""The report agrees with the grammar: enforced keywords take every spelling, and narrowed ones do not."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TEXTS = ['"\\u0061\\u0062"', '"ab"']
 NUMBERS = ["2.0", "2e0", "20e-1", "2", "-0", "0e1", "0.0"]
 ARRAYS = ['[1.0, "\\u0061"]', "[2, 2.0]", "[1]", "[1.0]"]
 
-# Schemas, and spellings of documents that they admit.
+# Schemas, and spellings of valid documents.
 SPELLINGS: list[tuple[dict[str, Any], list[str]]] = [
     ({"type": "object"}, KEYS),
     ({"type": "number"}, NUMBERS),
@@ -63,7 +63,7 @@ SPELLINGS: list[tuple[dict[str, Any], list[str]]] = [
 ]
 
 
-# Spellings too far from the point for "any", of values that are admitted where the key is.
+# Spellings too far from the point for "any", of valid values.
 ZEROS = "0" * 20
 FAR = {
     "2.0": f"2{ZEROS}e-20", "1.5": f"15{ZEROS}e-21", "-0": f"-1{ZEROS}e-20",
@@ -74,7 +74,7 @@ FAR = {
 @pytest.mark.parametrize("spelling", ["canonical", "any"])
 @pytest.mark.parametrize("order", ["declared", "any"])
 @pytest.mark.parametrize(("schema", "spellings"), SPELLINGS, ids=[str(schema) for schema, _ in SPELLINGS])
-def test_narrowed_is_what_refuses_a_spelling(
+def test_narrowed_keywords_refuse_a_spelling(
     schema: dict[str, Any], spellings: list[str], order: str, spelling: str
 ) -> None:
     options = SchemaOptions(property_order=order, spelling=spelling)  # type: ignore[arg-type]
@@ -83,7 +83,7 @@ def test_narrowed_is_what_refuses_a_spelling(
     spellings = spellings + [FAR[text] for text in spellings if text in FAR and spelling == "any"]
     refused = [text for text in spellings if text.encode() not in docs]
     narrowed = any(entry.keyword for entry in lowered.report.narrowed)
-    if "not" in schema and spelling == "any":  # a keyword is judged as if it stood alone
+    if "not" in schema and spelling == "any":  # each keyword is judged alone
         assert not refused or narrowed
     else:
         assert bool(refused) == narrowed, refused

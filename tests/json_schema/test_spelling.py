@@ -1,6 +1,6 @@
-"""``SchemaOptions(spelling="any")``: every JSON spelling of each value, and of no other.
+"""``SchemaOptions(spelling="any")`` takes exactly the JSON spellings of each value.
 
-Invariant: narrow ⊆ the set ⊆ wide for every number; with up to `PLACES` digits before and behind the point they agree.
+Invariant: narrow ⊆ the set ⊆ wide for every number; with up to `PLACES` digits before and after the point they agree.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ NUMBERS = st.builds(
 
 @st.composite
 def number_texts(draw: st.DrawFn) -> str:
-    """Also far from the point: long runs of zeros and large exponents."""
+    """Draw texts of numbers, also with long runs of zeros and large exponents."""
     whole = draw(st.sampled_from(["0", "1", "12", "120", "372", "5" + "0" * 19, "9" * 18, "1" + "0" * 16]))
     zeros = "0" * draw(st.sampled_from([0, 1, 15, 17, 20]))
     fraction = draw(st.sampled_from(["", "." + zeros + "0", "." + zeros + "5", "." + zeros + "25", "." + "3" * 18]))
@@ -133,7 +133,7 @@ def test_multiples(divisor: str, text: str) -> None:
     inside = EXACT.remainder(EXACT.create_decimal(text), m) == 0
     narrow, wide = matches(multiples(m), text.encode()), matches(multiples(m, True), text.encode())
     assert narrow <= inside <= wide, text
-    if m in (1, 10, 100, Decimal("0.01")):  # the others follow the point less far
+    if m in (1, 10, 100, Decimal("0.01")):  # other divisors follow the point less far
         assert narrow == wide or not near(text), text
     if "e" not in text.lower():
         assert narrow == wide
@@ -202,7 +202,7 @@ def test_integers_by_draft() -> None:
     assert accepted({"not": {"enum": [1], "not": {"type": "integer"}}}, "1", "1.0", "2.0", draft=4) == ["2.0"]
 
 
-def test_a_draft_4_document_beside_another() -> None:
+def test_a_draft_4_document_next_to_another_draft() -> None:
     old = {"$schema": "http://json-schema.org/draft-04/schema#", "type": "integer"}
     texts = "1", "1.0", "1.5"
     new = {"anyOf": [{"$ref": "https://a.b/old"}]}

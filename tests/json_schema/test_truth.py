@@ -1,4 +1,4 @@
-"""Truth functions of compounds against tables of all assignments."""
+"""Truth functions of compounds agree with tables of all assignments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ N = 4  # schemas
 
 
 def table_of(expression: Any) -> tuple[bool, ...]:
-    """What an expression is under every assignment."""
+    """Return the value of an expression under every assignment."""
 
     def value(part: Any, assignment: tuple[bool, ...]) -> bool:
         if isinstance(part, int):

@@ -1,4 +1,4 @@
-"""A model conditioned on a listed set, by definition: every sequence on its own, no cache, no trie."""
+"""A model conditioned on a listed set, by definition: each sequence separately, without cache or trie."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Text = tuple[int, ...]
 
 
 def masked_law(model: Any, prompt: Sequence[int], texts: Sequence[Text]) -> tuple[list[float], list[float]]:
-    """(g, x) of each text of the set: probability under the mask, and ∏ P(allowed)."""
+    """Return (g, x) of each text of the set: its probability under the mask, and ∏ P(allowed)."""
     import torch
 
     proposal, weight = [], []
@@ -30,7 +30,7 @@ def masked_law(model: Any, prompt: Sequence[int], texts: Sequence[Text]) -> tupl
 
 
 def resampled_law(proposal: Sequence[float], weight: Sequence[float], n_draws: int) -> list[float]:
-    """Importance resampling among ``n_draws``, summed over every tuple of draws."""
+    """Return the law of importance resampling among ``n_draws``, summed over every tuple of draws."""
     law = [0.0] * len(proposal)
     for draws in itertools.product(range(len(proposal)), repeat=n_draws):
         chance = math.prod(proposal[i] for i in draws)
@@ -41,7 +41,7 @@ def resampled_law(proposal: Sequence[float], weight: Sequence[float], n_draws: i
 
 
 def chi_square(counts: Sequence[float], expected: Sequence[float]) -> float:
-    """p-value of Pearson's test; classes that expect fewer than 8 are put together."""
+    """Return the p-value of Pearson's test; classes that expect fewer than 8 are merged."""
     import torch
 
     big = [(c, e) for c, e in zip(counts, expected, strict=True) if e >= 8]

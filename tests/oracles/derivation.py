@@ -1,11 +1,11 @@
-"""All short sentences of a grammar by naive derivation: what judges the oracles.
+"""All short sentences of a grammar by naive derivation, with which the oracles are tested.
 
-A language is a set of short words here and every operator is the set operation that its name says: no derivatives, no
-charts, no automata.  `words` keeps the words of at most k bytes; rules are applied until nothing new appears, which is
-exact, because the parts of a short word are short.
+A language is a set of short words here, and every operator is the set operation of its name.  There are no derivatives,
+charts or automata.  `words` keeps the words of at most k bytes, and rules are applied until nothing new appears.  This
+is exact, because the parts of a short word are short.
 
 `prefixes` is exact too: a prefix of a·b is a prefix of a, or a word of a before a prefix of b, if both have words.
-Only And and Minus have prefixes that cannot be composed; for them the function refuses.
+Prefixes of And and Minus cannot be composed, so the function refuses them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ EMPTY_WORD: Words = frozenset({()})
 
 
 def _join(a: Iterable[Word], b: Iterable[Word], k: int) -> Words:
-    tails: list[list[Word]] = [[] for _ in range(k + 1)]  # by length, so that no pair is looked at in vain
+    tails: list[list[Word]] = [[] for _ in range(k + 1)]  # by length, so that only pairs that fit are visited
     for y in b:
         tails[len(y)].append(y)
     return frozenset((*x, *y) for x in a for n in range(k - len(x) + 1) for y in tails[n])
@@ -36,7 +36,7 @@ def _short(found: Iterable[Word], k: int) -> Words:
 
 
 def words(tree: Regular, k: int) -> Words:
-    """The words of `tree` of at most k bytes."""
+    """Return the words of `tree` of at most k bytes."""
     match tree:
         case Literal(data):
             return _short([tuple(data)], k)
@@ -70,7 +70,7 @@ def words(tree: Regular, k: int) -> Words:
 
 
 def is_composed(tree: Regular) -> bool:
-    """Is `tree` free of And and Minus?"""
+    """Whether `tree` is free of And and Minus."""
     match tree:
         case And() | Minus():
             return False
@@ -82,7 +82,7 @@ def is_composed(tree: Regular) -> bool:
 
 
 def has_words(tree: Regular) -> bool:
-    """Has `tree` (free of And and Minus) a word at all?"""
+    """Whether `tree` (free of And and Minus) has any word."""
     match tree:
         case Cat(parts):
             return all(map(has_words, parts))
@@ -98,7 +98,7 @@ def has_words(tree: Regular) -> bool:
 
 
 def prefixes(tree: Regular, k: int) -> Words:
-    """The prefixes of at most k bytes of the words of `tree`, which is free of And and Minus."""
+    """Return the prefixes of at most k bytes of the words of `tree`, which is free of And and Minus."""
     if not has_words(tree):
         return frozenset()
     match tree:
@@ -150,7 +150,7 @@ class Derivation:
                 terminals.append((words(t.pattern, k), starts))
         self.composed = all(isinstance(t.pattern, Tokens) or is_composed(t.pattern) for t in grammar.terminals)
         self._words: list[Words] = [frozenset()] * n
-        self._prefixes: list[Words] = [frozenset()] * n  # empty: no word known yet, the nonterminal cannot be used
+        self._prefixes: list[Words] = [frozenset()] * n  # empty: the nonterminal has no word so far and cannot be used
 
         def parts(rhs: tuple[int, ...]) -> list[tuple[Words, Words]]:
             return [terminals[s] if s >= 0 else (self._words[~s], self._prefixes[~s]) for s in rhs]

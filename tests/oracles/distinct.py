@@ -1,4 +1,4 @@
-"""Distinct items by reading the text: what a distinct nonterminal of a grammar means."""
+"""Distinct items by reading the text: the meaning of a distinct nonterminal of a grammar."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def repeats(data: bytes, at: int) -> bool:
 
 
 def normal(value: Any) -> Any:
-    """Values that are equal under ``==`` exactly if JSON Schema says so: True is not 1, and 1.0 is."""
+    """Return a form of the value that is equal under ``==`` exactly as in JSON Schema: True is not 1, and 1.0 is."""
     if isinstance(value, list):
         return ["array", *map(normal, value)]
     if isinstance(value, dict):

@@ -17,7 +17,7 @@ from .regular import derivative, nullable
 
 
 class _Node:
-    """A derivative; `row` holds the next ones that were asked for (None: nothing can follow)."""
+    """A derivative; `row` holds its derivatives that were needed (None: the byte cannot follow)."""
 
     __slots__ = ("accepts", "row", "tree")
 
@@ -38,7 +38,7 @@ def _node(tree: Regular) -> _Node:
 
 
 def _ends(node: _Node, data: bytes, at: int) -> list[int]:
-    """Where the words of a terminal that start at `at` end."""
+    """Return the ends of all words of a terminal that start at `at`."""
     out = [at] if node.accepts else []
     for i in range(at, len(data)):
         byte = data[i]
@@ -87,7 +87,7 @@ class Documents:
             here = waiting[at] = {}
             matches: dict[int, list[int]] = {}
             todo = list(column)
-            for item in todo:  # grows while it is walked
+            for item in todo:  # the list grows during the loop
                 lhs, rhs, dot, origin = item
                 if dot == len(rhs):
                     mark = self._distinct.get(lhs)

@@ -1,22 +1,22 @@
-"""Policy "cfg" as an Earley recognizer over bytes and tokens: viable prefix, sentence, nothing else.
+"""Policy "cfg" as an Earley recognizer over bytes and tokens, for viable prefixes and sentences.
 
 The text is a sequence of *items*: an int 0..255 is a byte, a `TokenItem` is one token taken whole.  The grammar is
-flattened until only items are left: a terminal becomes a nonterminal with rules for its bytes.  So every way of cutting
-bytes into terminals counts, because there are no terminals any more.
+flattened until only items are left: a terminal becomes a nonterminal with rules for its bytes.  So every way to cut
+bytes into terminals counts, because no terminals remain.
 
     Literal, Words -> their bytes      Repeat     -> a chain of optional bodies, or a left-recursive star
     Cat, Alt  -> a rule, some rules    And, Minus -> right-linear rules over the states of its table
     Tokens    -> one token item
 
-Then J. Earley, "An efficient context-free parsing algorithm" (CACM 1970), with the two usual cares:
+The algorithm is that of J. Earley, "An efficient context-free parsing algorithm" (CACM 1970), with two usual additions:
 
 - Rules that derive nothing are dropped first.  Afterwards every item in a column belongs to some sentence, so
   "the column is not empty" *is* "the prefix is viable".
 - ε: when a nonterminal that can be empty is predicted, the dot also steps over it at once (Aycock and Horspool, 2002).
   A completion within one column then never has to be replayed.
 
-A chart is a linked list of immutable columns.  `step` returns a new chart and leaves the old one as it was, so
-that a random walk can fork and go back for free.  Cost: cubic at worst in the length of the text.
+A chart is a linked list of immutable columns.  `step` returns a new chart and does not change the old one, so that a
+random walk can fork and go back at no cost.  The cost is at worst cubic in the length of the text.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .regular_words import language, utf8_ranges
 
 
 class TokenItem(NamedTuple):
-    """One token, taken whole: an item that no byte equals."""
+    """One token as a whole: an item that differs from every byte."""
 
     token_id: int
 
@@ -44,7 +44,7 @@ Rule = tuple[Symbol, tuple[Symbol, ...]]
 
 
 def productive_rules(rules: Iterable[Rule]) -> list[Rule]:
-    """The rules all of whose symbols derive something."""
+    """Return the rules whose symbols all derive something."""
     left, kept, good = list(dict.fromkeys(rules)), [], set()
     while True:
         ready = [r for r in left if all(bool(s) if isinstance(s, frozenset) else s in good for s in r[1])]
@@ -72,7 +72,7 @@ class Recognizer:
         self._charts: dict[object, Chart] = {}
 
     def same(self, chart: Chart) -> Chart:
-        """The first chart that was met with these entries: texts with the same future have one."""
+        """Return the first chart with these entries, so that texts with the same future have one chart."""
         return self._charts.setdefault(chart.future(), chart)
 
     def _empty(self, body: tuple[Symbol, ...]) -> bool:
@@ -109,9 +109,9 @@ class Chart:
                 seen.add(entry)
                 todo.append(entry)
 
-        for lhs, body, dot, origin in todo:  # grows while it is walked
+        for lhs, body, dot, origin in todo:  # the list grows during the loop
             if dot == len(body):
-                if origin is not self:  # else the nonterminal is empty here, and its prediction stepped over it
+                if origin is not self:  # else the nonterminal is empty here, and its prediction has passed it
                     for w_lhs, w_body, w_dot, w_origin in origin._waiting.get(lhs, ()):
                         add((w_lhs, w_body, w_dot + 1, w_origin))
                 continue
@@ -129,11 +129,11 @@ class Chart:
         )
 
     def expected(self) -> frozenset[Item]:
-        """The items that may come next: exactly those for which :meth:`step` is not None."""
+        """Return the items that may come next: exactly those for which :meth:`step` is not None."""
         return frozenset().union(*(scan[1][scan[2]] for scan in self._scans))  # type: ignore[arg-type]
 
     def step(self, item: Item) -> Chart | None:
-        """The chart of the text with `item` behind it, or None if that is no viable prefix."""
+        """Return the chart of the text followed by `item`, or None if that is not a viable prefix."""
         if item not in self._nexts:
             moved: list[Entry] = [
                 (lhs, body, dot + 1, origin) for lhs, body, dot, origin in self._scans if item in body[dot]
@@ -143,7 +143,7 @@ class Chart:
         return self._nexts[item]
 
     def future(self) -> object:
-        """All that what comes next depends on: the entries that wait for something, and whether the text may end."""
+        """Return what decides the continuations: the entries that wait for a symbol, and whether the text may end."""
         waiting = (*self._scans, *(entry for entries in self._waiting.values() for entry in entries))
         here = frozenset(
             (lhs, body, dot, None if origin is self else id(origin)) for lhs, body, dot, origin in waiting
@@ -155,7 +155,7 @@ class Chart:
 
 
 class _Flattener:
-    """Writes the rules of a grammar down to items."""
+    """Writes the rules of a grammar as rules over items."""
 
     def __init__(self, grammar: Grammar, names: Mapping[str, int]) -> None:
         self.rules: list[Rule] = []
@@ -173,7 +173,7 @@ class _Flattener:
         self.rules.append((lhs, rhs))
 
     def regular(self, tree: Regular) -> Symbol:
-        """The nonterminal of a regular tree."""
+        """Return the nonterminal of a regular tree."""
         if tree in self._done:
             return self._done[tree]
         me: Symbol = ("regular", len(self._done))
@@ -222,7 +222,7 @@ class _Flattener:
 
 
 def token_items(pattern: Tokens, names: Mapping[str, int]) -> frozenset[Item]:
-    """The items that a token-level terminal reads."""
+    """Return the items that a token-level terminal reads."""
     ids = pattern.ids if pattern.name is None else (names[pattern.name],)
     return frozenset(map(TokenItem, ids))
 
@@ -255,7 +255,7 @@ class CfgOracle:
         return chart
 
     def viable(self, items: Iterable[Item]) -> bool:
-        """Does some sentence start with these items?"""
+        """Whether some sentence starts with these items."""
         return self._chart(items) is not None
 
     def sentence(self, items: Iterable[Item]) -> bool:

@@ -1,8 +1,8 @@
-"""NumPy twins of the compiled builder: sort, deduplicate, lay out. Slow, whole arrays at a time, and easy to read.
+"""NumPy twins of the compiled builder, which sort, deduplicate and lay out whole arrays: slow, and easy to read.
 
-Order: lexicographic by code, a sequence before its extensions. ``lcp[r]`` is how many codes row r shares with row r - 1
-(0 for the first), so a node of level ``l >= 1`` begins at the rows with ``lengths[r] >= l > lcp[r]``: the
-whole trie is in ``lcp`` and ``lengths``.
+The order is lexicographic by code, with a sequence before its extensions. ``lcp[r]`` is the number of codes that row r
+shares with row r - 1 (0 for the first). So a node of level ``l >= 1`` begins at the rows with ``lengths[r] >= l >
+lcp[r]``, and ``lcp`` and ``lengths`` describe the whole trie.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from wfsa.items.levels import Levels
 
 @dataclass(frozen=True, slots=True)
 class Leaves:
-    """``columns[l]`` codes of level l, any unsigned type, length U each; 0 past a row's end.
+    """Sorted rows by level: ``columns[l]`` has U codes of level l, of any unsigned type, with 0 past a row's end.
 
     ``lengths``: uint8[U], None when every row has all levels. ``lcp``: uint8[U].
     """
@@ -45,11 +45,11 @@ class Leaves:
 
     @property
     def has_prefix_items(self) -> bool:
-        """Whether some row is a proper prefix of another: then it is one of the next row's."""
+        """Whether some row is a proper prefix of another; the next row is then such a row."""
         return self.lengths is not None and bool(np.any(self.lcp[1:] == self.lengths[:-1]))
 
     def begins(self, level: int, rows: npt.NDArray[Any] | slice = slice(None)) -> npt.NDArray[np.bool_]:
-        """Which rows begin a node of ``level`` (>= 1)."""
+        """Return for each row whether it begins a node of ``level`` (>= 1)."""
         found: npt.NDArray[np.bool_] = self.lcp[rows] < level
         if self.lengths is not None:
             found &= self.lengths[rows] >= level
@@ -89,7 +89,7 @@ def sort_leaves(
 def build_head(
     leaves: Leaves, sizes: Sequence[int], depth: int
 ) -> tuple[HeadShape, list[npt.NDArray[np.int64]], npt.NDArray[np.int32]]:
-    """Shape, the starts of each level ``0 .. depth``, and the packed mask."""
+    """Return the shape, the starts of each level ``0 .. depth``, and the packed mask."""
     shape = HeadShape.of(depth, sizes)
     n = leaves.n_leaves
     starts = [np.asarray([0, n], np.int64)]
@@ -111,7 +111,7 @@ def build_interval(leaves: Leaves, levels: Levels, depth: int, small: int = SMAL
     """Make the layout from sorted leaves, with NumPy: the slow twin of the compiled builder."""
     n, n_levels = leaves.n_leaves, len(levels)
     shape, starts, mask = build_head(leaves, levels.sizes, depth)
-    # Slots, ends and leaves of the nodes of the level at hand that have more than `small` leaves.
+    # Slots, ends and leaves of the nodes of the current level with more than `small` leaves.
     low, high = starts[depth][:-1], starts[depth][1:]
     bits = [np.zeros(len(block), np.bool_) for block in starts]
     bits[depth][:-1] = high - low > small
@@ -167,7 +167,7 @@ def build_csr(leaves: Leaves, levels: Levels, depth: int) -> CsrLayout:
         parent = np.searchsorted(lows[-1], child, side="right") - 1
         counts.append(np.bincount(parent, minlength=len(lows[-1])))
         codes.append(leaves.columns[level][child])
-        # A child ends where its next sibling begins, the last one where its parent ends.
+        # A child ends where its next sibling begins, and the last child where its parent ends.
         high = np.append(child[1:], n)
         last = np.append(parent[1:] != parent[:-1], True)[: len(child)]
         lows.append(child)

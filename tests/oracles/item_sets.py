@@ -1,4 +1,4 @@
-"""The definition of an item set's constraint, on a plain set of tuples: slow, and obviously right."""
+"""The constraint of an item set by definition, on a plain set of tuples: slow, and obviously right."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Sequence_ = tuple[int, ...]
 
 
 class Step(NamedTuple):
-    """One continuation that is kept: sequence of tokens so far (-1 after an end), score, beam, done."""
+    """One selected continuation: tokens so far (-1 after an end), score, beam, done."""
 
     prefix: Sequence_
     ended: bool
@@ -22,7 +22,7 @@ class Step(NamedTuple):
 
 
 class ItemSetOracle:
-    """A set of code tuples with offsets a level and maybe an end token; prefixes are tuples of codes."""
+    """A set of code tuples with an offset per level and optionally an end token; prefixes are tuples of codes."""
 
     def __init__(self, items: Iterable[Sequence_], offsets: Sequence_, end_token: int | None) -> None:
         self.items = {tuple(int(c) for c in item) for item in items}
@@ -30,7 +30,7 @@ class ItemSetOracle:
         self.end_token = end_token
 
     def prefixes(self) -> list[Sequence_]:
-        """All prefixes of items, the empty one included when there is an item."""
+        """Return all prefixes of items, including the empty one if there is an item."""
         return sorted({item[:length] for item in self.items for length in range(len(item) + 1)})
 
     def codes(self, prefix: Sequence_) -> list[int]:
@@ -38,7 +38,7 @@ class ItemSetOracle:
         return sorted({item[n] for item in self.items if len(item) > n and item[:n] == prefix})
 
     def tokens(self, prefix: Sequence_, ended: bool = False) -> list[int]:
-        """Allowed tokens: an end token first, then by code."""
+        """Return the allowed tokens: an end token first, then by code."""
         if ended:
             return []
         end = [self.end_token] if self.end_token is not None and prefix in self.items else []
@@ -53,7 +53,7 @@ class ItemSetOracle:
         sizes: Sequence_,
         live: ItemSetOracle | None = None,
     ) -> list[Step]:
-        """The best `width` continuations of one request's beams, in order; `live` holds the live items."""
+        """Return the best `width` continuations of one request's beams, in order; `live` has the live items."""
         subset = live or self
         found: list[Step] = []
         for number, beam in enumerate(beams):
@@ -93,5 +93,5 @@ class ItemSetOracle:
 
 
 def universe(size: int, length: int) -> list[Sequence_]:
-    """All sequences of 1 .. length codes below size."""
+    """Return all sequences of 1 .. length codes below size."""
     return [item for n in range(1, length + 1) for item in product(range(size), repeat=n)]

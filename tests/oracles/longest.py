@@ -1,6 +1,6 @@
-"""Policy "longest", by its definition and nothing else.
+"""Policy "longest", by its definition.
 
-Let σ be a sequence of terminals.  A(σ) is what the parser could take after it, and what may be ignored there:
+Let σ be a sequence of terminals.  A(σ) has the terminals that the parser could take after it, and the ignored ones:
 
     A(σ) = { t : σ·t is a viable prefix of the terminal-level grammar }  ∪  ignore
 
@@ -12,25 +12,25 @@ of n items, t in A(σ) *may end* at e' (e < e' <= n) iff
         taken, lowest number;
     3.  no terminal of A(σ) matches text[e:e''] for any e'' with e' < e'' <= n.
 
-A terminal that matches "any" needs only 1, and does not count for the others in 2 and 3.  Of the rest let f be the
-least end at which one matches that is to match "shortest": from there on only those that do so at f are left, the
-others neither end nor go on.
+A terminal that matches "any" needs only 1, and does not count for the others in 2 and 3.  Let f be the least end at
+which a terminal that matches "shortest" matches.  From f on only the "shortest" terminals that match at f are left;
+the others neither end nor go on.
 
-An ignored terminal leaves σ as it is, also where a rule could take that very terminal (Lark drops it too).
+An ignored terminal does not change σ, even if a rule could take this terminal (Lark drops it, too).
 
     text is viable      iff some chain of cuts reaches (σ, e) with e = n, or with text[e:n] a proper prefix of a word of
                         some t in A(σ)
     text is a sentence  iff some chain of cuts reaches (σ, n) with σ a sentence of the terminal-level grammar
 
-Condition 3 looks at the whole text that is known, so a cut may become void as the text grows: after terminals "a", "b",
-"abc", the text "ab" has the cuts a·b, and "abc" voids both.  A text whose cuts all died is not viable.
+Condition 3 refers to the whole text so far, so a cut may become void as the text grows: with terminals "a", "b", "abc",
+the text "ab" has the cuts a·b, and "abc" voids both.  A text whose cuts are all void is not viable.
 
 Items are bytes (0..255) and :class:`~.earley.TokenItem`.  A token-level terminal has words of one token item, which no
-byte matches; otherwise it is a terminal like any other.  The empty word is nobody's lexeme: a terminal t that matches
-it stands for "(t without ε) or nothing" in every rule, and an ignored one for (t without ε).
+byte matches; otherwise it is a terminal like any other.  The empty word is not a lexeme: a terminal t that matches it
+means "(t without ε) or nothing" in every rule, and an ignored one means (t without ε).
 
-There is no incremental cleverness: every text is cut again from its start, as the definition is read, but that of
-sequences of terminals with the same future (one Earley chart) one is followed: there may be exponentially many.
+Nothing is incremental: every text is cut again from its start.  But of all sequences of terminals with the same future
+(one Earley chart) only one is followed, since there may be exponentially many.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class LongestOracle:
     # --- terminals -------------------------------------------------------------------------------------------------
 
     def _tokens(self, t: int) -> frozenset[Item] | None:
-        """The token items of a token-level terminal; None for a terminal of bytes."""
+        """Return the token items of a token-level terminal, or None for a terminal of bytes."""
         pattern = self.grammar.terminals[t].pattern
         return token_items(pattern, self._names) if isinstance(pattern, Tokens) else None
 
@@ -78,7 +78,7 @@ class LongestOracle:
         return tokens if tokens is not None else language(self.grammar.terminals[t].pattern).alphabet
 
     def _has_words(self, t: int) -> bool:
-        """Has `t` a word that is not empty?"""
+        """Whether `t` has a word that is not empty."""
         return bool(self._items_of(t))
 
     def _may_be_empty(self, t: int) -> bool:
@@ -90,21 +90,21 @@ class LongestOracle:
         return language(self.grammar.terminals[t].pattern).state_after(text)  # type: ignore[arg-type]
 
     def _matches_(self, t: int, text: Text) -> bool:
-        """Is `text` (not empty) a word of `t`?"""
+        """Whether `text` (not empty) is a word of `t`."""
         tokens = self._tokens(t)
         if tokens is not None:
             return len(text) == 1 and text[0] in tokens
         return self._state(t, text) in language(self.grammar.terminals[t].pattern).accepting
 
     def _can_go_on_(self, t: int, text: Text) -> bool:
-        """Is `text` (not empty) a proper prefix of a word of `t`?"""
+        """Whether `text` (not empty) is a proper prefix of a word of `t`."""
         tokens = self._tokens(t)
         return tokens is None and self._state(t, text) in language(self.grammar.terminals[t].pattern).can_go_on
 
     # --- the terminal-level grammar --------------------------------------------------------------------------------
 
     def _terminal_rules(self) -> Iterator[Rule]:
-        """Rules whose items are terminal numbers."""
+        """Yield the rules, whose items are terminal numbers."""
         for t in range(len(self.grammar.terminals)):
             if self._has_words(t):
                 yield ("terminal", t), (frozenset((t,)),)
@@ -118,7 +118,7 @@ class LongestOracle:
         yield "start", (("nonterminal", self.grammar.start),)
 
     def _chart(self, sigma: Sigma) -> Chart:
-        """The terminal-level chart of a viable σ."""
+        """Return the terminal-level chart of a viable σ."""
         if sigma not in self._sigma_charts:
             self._sigma_charts[sigma] = self._chart(sigma[:-1]).step(sigma[-1])
         chart = self._sigma_charts[sigma]
@@ -126,7 +126,7 @@ class LongestOracle:
         return chart
 
     def takes(self, sigma: Sigma) -> frozenset[int]:
-        """A(σ)."""
+        """Return A(σ)."""
         if sigma not in self._takes:
             self._takes[sigma] = self._chart(sigma).expected() | self.ignore  # type: ignore[assignment]
         return self._takes[sigma]
@@ -134,7 +134,7 @@ class LongestOracle:
     # --- the definition --------------------------------------------------------------------------------------------
 
     def _ends(self, sigma: Sigma, e: int, text: Text) -> Iterator[tuple[int, int]]:
-        """All (t, e') such that t may end at e' from the cut (σ, e)."""
+        """Yield all (t, e') such that t may end at e' from the cut (σ, e)."""
         matching: dict[int, list[int]] = {}  # end -> the terminals of A(σ) that compete and match up to there
         given_up = self._given_up(sigma, text[e:])
         for end in range(e + 1, len(text) + 1):
@@ -147,7 +147,7 @@ class LongestOracle:
                 matching[end] = candidates
         for end, candidates in matching.items():
             if any(longer > end for longer in matching):
-                continue  # void: something the parser could take is longer
+                continue  # void: a terminal that the parser could take is longer
             best = max(self.grammar.terminals[t].priority for t in candidates)
             winners = sorted(t for t in candidates if self.grammar.terminals[t].priority == best)
             yield from ((t, end) for t in (winners if self.grammar.ties == "all" else winners[:1]))
@@ -156,24 +156,24 @@ class LongestOracle:
         return self.grammar.terminals[t].match
 
     def _given_up(self, sigma: Sigma, rest: Text) -> int | None:
-        """f, from the cut on: None if no terminal that is to match shortest matches."""
+        """Return f, from the cut on, or None if no terminal that matches "shortest" matches."""
         short = [t for t in self.takes(sigma) if self._how(t) == "shortest"]
         return next((n for n in range(1, len(rest) + 1) if any(self._matches(t, rest[:n]) for t in short)), None)
 
     def _is_pending(self, sigma: Sigma, rest: Text) -> bool:
-        """Can a terminal that begins with `rest` (not empty) still end?"""
+        """Whether a terminal that begins with `rest` (not empty) can still end."""
         alone = self._given_up(sigma, rest) is not None
         return any(self._can_go_on(t, rest) for t in self.takes(sigma) if not alone or self._how(t) == "any")
 
     def cuts(self, text: Text) -> set[tuple[Sigma, int]]:
-        """All cuts that a chain of cuts reaches."""
+        """Return all cuts that a chain of cuts reaches."""
         return self._cuts(text, key=lambda sigma: sigma)
 
     def _cuts(self, text: Text, key: Callable[[Sigma], Hashable]) -> set[tuple[Sigma, int]]:
-        """... one of those whose terminals have the same key."""
+        """Return the cuts that a chain of cuts reaches, one for each key of its terminals."""
         if self.derives_nothing:
             return set()
-        # By where they end: of all sequences with one key the first, and their number.
+        # By their end: the first sequence of each key, and the number of sequences with that key.
         reached: list[dict[Hashable, tuple[Sigma, int]]] = [{} for _ in range(len(text) + 1)]
         reached[0][key(())] = (), 1
         for e, here in enumerate(reached):
@@ -197,7 +197,7 @@ class LongestOracle:
         return any(e == len(text) and self._chart(sigma).is_sentence() for sigma, e in self._cuts(text, self._chart))
 
     def start(self) -> LongestText | None:
-        """The empty text, to be extended item by item; None if the grammar derives nothing."""
+        """Return the empty text, which can be extended item by item, or None if the grammar derives nothing."""
         return None if self.derives_nothing else LongestText(self, ())
 
 
@@ -211,14 +211,14 @@ class LongestText:
         self._nexts: dict[Item, LongestText | None] = {}
 
     def step(self, item: Item) -> LongestText | None:
-        """The text with `item` behind it, or None if that is not viable."""
+        """Return the text followed by `item`, or None if that is not viable."""
         if item not in self._nexts:
             text = (*self.text, item)
             self._nexts[item] = LongestText(self._oracle, text) if self._oracle.viable(text) else None
         return self._nexts[item]
 
     def expected(self) -> frozenset[Item]:
-        """The items that may come next."""
+        """Return the items that may come next."""
         return frozenset(item for item in self._oracle.alphabet if self.step(item) is not None)
 
     def is_sentence(self) -> bool:

@@ -1,8 +1,8 @@
-"""Addresses by RFC 5321, read rule by rule: what is a Mailbox (section 4.1.2) within the limits of section 4.5.3.1.
+"""Addresses by RFC 5321, rule by rule: a Mailbox (section 4.1.2) within the limits of section 4.5.3.1.
 
-The host of an address is read with RFC 1035's limits.  Two things are stricter than the grammar there, as JSON Schema's
-``hostname`` has them and validators do: no label has hyphens in its third and fourth place (they announce Punycode),
-and the numbers of an IPv4 address have no leading zeros.
+The host of an address has RFC 1035's limits.  Two rules are stricter than that grammar, as in JSON Schema's
+``hostname`` and in validators: no label has hyphens in its third and fourth place (which announce Punycode), and the
+numbers of an IPv4 address have no leading zeros.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def is_ipv4(text: str) -> bool:
 
 
 def is_ipv6(text: str) -> bool:
-    """IPv6-full, IPv6-comp, IPv6v4-full or IPv6v4-comp: ``::`` stands for two groups of zeros or more."""
+    """Whether a text is IPv6-full, IPv6-comp, IPv6v4-full or IPv6v4-comp; ``::`` is two or more groups of zeros."""
     before, mark, behind = text.partition("::")
     last = (behind if mark else before).rpartition(":")[2]
     n_of_four = 2 * is_ipv4(last)

@@ -3,8 +3,8 @@
 The publication (Wang et al., arXiv 2511.18793): s_1 = h_0; the logits of level l are linear in h_l and s_l; a
 transition of each level takes s_l and the chosen code's embedding to s_{l+1}.  Each of the K beams proposes its K best
 codes.
-At every level but the last the best K of the proposals go on.  At the last level those that are in the set of ids stay,
-and the best K of these are the answer.
+At every level except the last the best K of the proposals go on.  At the last level the answer is the best K of the
+proposals that are in the set of ids.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 
 def log_probabilities(head: Any, level: int, h: Any, s: Any) -> list[float]:
-    """log P of each code of `level` from the vectors h_l and s_l: softmax of W_l (h_l + s_l), or of W_l h_l."""
+    """Return log P of each code of `level` from the vectors h_l and s_l: softmax of W_l (h_l + s_l), or of W_l h_l."""
     import torch
 
     x = h if head.transition == "none" else h + s
@@ -23,7 +23,7 @@ def log_probabilities(head: Any, level: int, h: Any, s: Any) -> list[float]:
 
 
 def next_state(head: Any, level: int, s: Any, code: int) -> Any:
-    """s_{l+1}: tanh(A s_l + a + B e + b), or s_l + e, or None where the head has no transition."""
+    """Return s_{l+1}: tanh(A s_l + a + B e + b), or s_l + e, or None if the head has no transition."""
     import torch
 
     if head.transition == "none":
@@ -38,7 +38,7 @@ def next_state(head: Any, level: int, s: Any, code: int) -> Any:
 def drafts(
     head: Any, hidden: Any, n_beams: int, ids: Collection[tuple[int, ...]] | None
 ) -> list[tuple[tuple[int, ...], float]]:
-    """The answer for one request, best first: codes and score.  hidden [L + 1, width]; no ids: nothing is filtered."""
+    """Return codes and scores for one request, best first; hidden is [L + 1, width], and ids may filter."""
     beams: list[tuple[tuple[int, ...], float, Any]] = [((), 0.0, hidden[0])]
     n_levels = len(head.sizes)
     for level in range(n_levels):

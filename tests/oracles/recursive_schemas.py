@@ -1,11 +1,11 @@
 """Random recursive schemas, and the documents on which their verdicts are compared.
 
-A reference leads back to the root, to a definition or to a dynamic anchor.  Every reference lies below a keyword that
-descends into a child (`items`, `properties`, ...), so that no schema is a loop without content.  All keywords are drawn
-that combine schemas, and the conditions beside them are small, so that few documents satisfy or fail all of them.
+A reference leads back to the root, to a definition or to a dynamic anchor.  Every reference is below a keyword that
+descends into a child (`items`, `properties`, ...), so that no schema is a loop without content.  All keywords that
+combine schemas are drawn.  The conditions next to them are small, so that few documents satisfy or fail all of them.
 
-The documents are built over three scalars and three names: all of the first two levels, and a sample of the levels
-below, where each value is made of values of the level above.
+The documents have three scalars and three names.  All documents of the first two levels are built, and a sample of the
+levels below, where each value is made of values of the level above.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class _Drawing:
         self._targets = targets
         self._keywords = _KEYWORDS + (_SINCE_2019 if draft > 7 else [])
         if draft == 2019:
-            # There `contains` evaluates no item for `unevaluatedItems`; jsonschema-rs takes it to do so.
+            # In this draft `contains` evaluates no item for `unevaluatedItems`; jsonschema-rs disagrees.
             self._keywords.remove(random.choice(["contains", "unevaluatedItems"]))
 
     def schema(self, depth: int, is_below: bool) -> Any:
-        """A schema; `is_below`: it lies below a keyword that descends into a child, so that it may refer back."""
+        """Draw a schema; with `is_below` it is below a keyword that descends into a child, and may refer back."""
         random = self._random
         if not depth or random.random() < 0.12:
             if is_below and random.random() < 0.5:
@@ -111,7 +111,7 @@ class _Drawing:
                 out[keyword] = random.choice([0, 1, 2])
 
     def _add_items(self, out: dict[str, Any], keyword: str, depth: int) -> None:
-        """Schemas of items, under the words of the draft."""
+        """Draw schemas of items, under the keywords of the draft."""
         first, rest = ("prefixItems", "items") if self._draft == 2020 else ("items", "additionalItems")
         if keyword == "prefixItems":
             if isinstance(out.get(first), (dict, bool)):
@@ -122,7 +122,7 @@ class _Drawing:
 
 
 def recursive_schema(seed: int) -> Any:
-    """One random recursive schema: a dict, or now and then a bool."""
+    """Return one random recursive schema: a dict, or rarely a bool."""
     random = Random(seed)
     kind = random.choice(["root", "root", "root", "definitions", "definitions", "dynamic", "recursive"])
     draft = {"dynamic": 2020, "recursive": 2019}.get(kind, random.choice([2020, 2020, 2019, 7]))
@@ -165,7 +165,7 @@ _NAMES = [["a"], ["b"], ["c"], ["a"], ["b"], ["a", "b"], ["a", "b"], ["a", "c"]]
 
 
 def recursive_documents(seed: int) -> list[Any]:
-    """Documents of up to four levels: all shallow ones, and some of each level below."""
+    """Return documents of up to four levels: all shallow ones, and some of each level below."""
     random = Random(seed)
     out = list(_SHALLOW)
     out += [[value] for value in _SHALLOW] + [{"a": value} for value in _SHALLOW]

@@ -1,8 +1,8 @@
 """An obvious, slow matcher for regular-language trees: Brzozowski derivatives over bytes.
 
-The derivative of a language by a byte ``b`` is what may follow ``b`` in its words.  A word is in the language if the
-empty word is left after taking derivatives by all of its bytes.  Trees are memoised by equality, and the smart
-constructors keep them small; nothing else is done for speed.
+The derivative of a language by a byte ``b`` has the texts that may follow ``b`` in its words.  A word is in the
+language if the derivative by all of its bytes contains the empty word.  Trees are memoised by equality, and the smart
+constructors keep them small.  There is no other optimisation.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def nullable(tree: Regular) -> bool:
 
 @lru_cache(maxsize=1 << 10)
 def _utf8_tree(ranges: tuple[tuple[int, int], ...]) -> dict[int, Regular]:
-    """For each lead byte, what may follow it in the encodings of the code points in `ranges`."""
+    """Return the continuations in the encodings of the code points in `ranges`, by lead byte."""
     out: dict[int, list[Regular]] = {}
     for lo, hi in ranges:
         # Cut the range where the encodings change their length or their lead byte.
@@ -76,7 +76,7 @@ def _utf8_tree(ranges: tuple[tuple[int, int], ...]) -> dict[int, Regular]:
 
 
 def _tails(low: bytes, high: bytes) -> Regular:
-    """Continuation bytes between `low` and `high` in lexicographic order."""
+    """Return a tree of continuation bytes between `low` and `high` in lexicographic order."""
     if not low:
         return EPSILON
     if low[0] == high[0]:
@@ -93,7 +93,7 @@ def _tails(low: bytes, high: bytes) -> Regular:
 
 @lru_cache(maxsize=1 << 18)
 def derivative(tree: Regular, byte: int) -> Regular:
-    """What may follow `byte` in the words of `tree`."""
+    """Return the language of texts that may follow `byte` in the words of `tree`."""
     match tree:
         case Literal(data):
             return Literal(data[1:]) if data and data[0] == byte else NOTHING
@@ -116,7 +116,7 @@ def derivative(tree: Regular, byte: int) -> Regular:
             out = cat(derivative(parts[0], byte), rest)
             return alt(out, derivative(rest, byte)) if nullable(parts[0]) else out
         case Repeat(body, low, high):
-            # A nullable body needs no turn to be spent on the empty word.
+            # No repetition of a nullable body has to read the empty word.
             more = repeat(body, 0 if nullable(body) else max(low - 1, 0), None if high is None else high - 1)
             return cat(derivative(body, byte), more)
         case Table(rows, accept, start):
@@ -138,7 +138,7 @@ def matches(tree: Regular, data: bytes) -> bool:
 
 @lru_cache(maxsize=1 << 14)
 def is_empty(tree: Regular) -> bool:
-    """Whether `tree` has no word at all: no nullable tree can be reached by derivatives."""
+    """Whether `tree` has no word, that is, derivatives reach no nullable tree."""
     seen = {tree}
     todo = [tree]
     while todo:

@@ -1,15 +1,15 @@
-"""What a terminal matches: the textbook road from a tree to a small table per byte.
+"""The words of a terminal: the textbook way from a tree to a small table per byte.
 
     Thompson's construction  ->  subset construction  ->  Moore's minimisation        (And, Minus: the product table)
 
-The table answers three questions without thought: does the word match, can it be continued, can it be continued by
-at least one byte.  A state that reaches no accepting state is dead, by plain reachability.
+The table answers three questions directly: whether a word matches, whether it can be continued, and whether it can be
+continued by at least one byte.  A state that reaches no accepting state is dead, by plain reachability.
 
-Brzozowski's derivatives were here first: they are shorter, but without an algebra of equal expressions a tree like
-((x+ & y)* - z)+ has thousands of derivatives that are one language, and random trees found such in minutes.
+Brzozowski's derivatives were used before.  They are shorter, but without an algebra of equal expressions a tree like
+((x+ & y)* - z)+ has thousands of derivatives with the same language, and random trees found such trees in minutes.
 Minimising inside And and Minus keeps every table as small as its language.
 
-Cost: a counter has a state per count, and a subset construction can explode by itself.  The test grammars are tiny.
+A counter has a state per count, and a subset construction can be exponential.  The test grammars are tiny.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from functools import lru_cache
 from wfsa.grammar.regular import Alt, And, ByteSet, Cat, Chars, Literal, Minus, Regular, Repeat, Words
 
 DEAD = -1
-Row = dict[int, int]  # byte -> state; what is missing is dead
+Row = dict[int, int]  # byte -> state; a missing byte leads to death
 _UTF8_BOUNDS = ((0x00, 0x7F), (0x80, 0x7FF), (0x800, 0xD7FF), (0xE000, 0xFFFF), (0x10000, 0x10FFFF))
 
 
 def utf8_ranges(low: int, high: int) -> Iterator[tuple[tuple[int, int], ...]]:
-    """Sequences of byte ranges that together spell exactly the code points low..high (surrogates have no spelling)."""
+    """Yield sequences of byte ranges that together spell exactly low..high, of which surrogates have no spelling."""
     for bound_low, bound_high in _UTF8_BOUNDS:
         lo, hi = max(low, bound_low), min(high, bound_high)
         if lo <= hi:
@@ -33,7 +33,7 @@ def utf8_ranges(low: int, high: int) -> Iterator[tuple[tuple[int, int], ...]]:
 
 
 def _same_length(lo: bytes, hi: bytes) -> Iterator[tuple[tuple[int, int], ...]]:
-    """The strings between `lo` and `hi`, of equal length, whose bytes after the first are continuation bytes."""
+    """Yield the strings between `lo` and `hi`, of equal length, whose bytes after the first are continuation bytes."""
     if len(lo) == 1:
         yield ((lo[0], hi[0]),)
         return
@@ -66,7 +66,7 @@ class _Thompson:
         return end
 
     def read(self, tree: Regular, at: int) -> int:
-        """Add states that read a word of `tree` from state `at`; the state after it."""
+        """Add states that read a word of `tree` from state `at`, and return the state after it."""
         match tree:
             case Literal(data):
                 for byte in data:
@@ -118,12 +118,12 @@ class _Thompson:
         return end
 
     def _copy(self, tables: list[Language], accepts, at: int, end: int) -> None:  # type: ignore[no-untyped-def]
-        """The product of `tables`, as states of this machine."""
+        """Add the product of `tables` as states of this machine."""
         first = tuple(0 for _ in tables)
         numbers = {first: self.state()}
         self.free[at].append(numbers[first])
         todo = [first]
-        for qs in todo:  # grows while it is walked
+        for qs in todo:  # the list grows during the loop
             if accepts([q in t.accepting for q, t in zip(qs, tables, strict=True)]):
                 self.free[numbers[qs]].append(end)
             targets: dict[tuple[int, ...], set[int]] = {}
@@ -152,7 +152,7 @@ class _Thompson:
 def _determinised(machine: _Thompson, start: int, end: int) -> tuple[list[Row], set[int]]:
     first = machine.closure([start])
     numbers, subsets, rows = {first: 0}, [first], []
-    for subset in subsets:  # grows while it is walked
+    for subset in subsets:  # the list grows during the loop
         moves = [move for q in subset for move in machine.moves[q]]
         row: Row = {}
         reached: dict[frozenset[int], int] = {}
@@ -221,7 +221,7 @@ class Language:
         return DEAD if q == DEAD else self.next[q].get(byte, DEAD)
 
     def state_after(self, text: Iterable[int]) -> int:
-        """The state after `text`, or DEAD if no word starts so."""
+        """Return the state after `text`, or DEAD if no word starts with it."""
         q = DEAD if self.is_empty else 0
         for byte in text:
             q = self.step(q, byte)
@@ -231,11 +231,11 @@ class Language:
         return self.state_after(text) in self.accepting
 
     def is_prefix(self, text: Iterable[int]) -> bool:
-        """Does some word start with `text` (perhaps the text itself)?"""
+        """Whether some word starts with `text`, or is `text`."""
         return self.state_after(text) != DEAD
 
     def is_proper_prefix(self, text: Iterable[int]) -> bool:
-        """Does some word start with `text` and go on?"""
+        """Whether some word starts with `text` and is longer."""
         return self.state_after(text) in self.can_go_on
 
 

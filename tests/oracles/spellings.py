@@ -1,7 +1,7 @@
-"""Random spellings of JSON values: what ``SchemaOptions(spelling="any")`` has to take.
+"""Random spellings of JSON values, which ``SchemaOptions(spelling="any")`` must take.
 
-Strings: each character as itself, as its short escape or as ``\\uXXXX`` with digits in either case.  Numbers: the point
-moved, zeros behind it, an exponent that makes up for it with zeros in front, either sign of zero.
+In strings each character is itself, its short escape, or ``\\uXXXX`` with digits in either case.  In numbers the point
+is moved, with zeros after it, and an exponent with leading zeros corrects this; zero has either sign.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def spelled_number(draw: st.DrawFn, number: int | float | Decimal) -> str:
 
 @st.composite
 def spelled_value(draw: st.DrawFn, value: Any) -> str:
-    """A JSON text of `value`, the members of its objects in any order, with whitespace between lexemes."""
+    """Draw a JSON text of `value`, with members of objects in any order and white space between lexemes."""
     if isinstance(value, str):
         return draw(spelled_text(value))
     if value is None or isinstance(value, bool):

@@ -11,7 +11,7 @@ N_POSITIONS = 128
 
 
 def tiny_model(family: str, seed: int, *, attention: str = "sdpa", n_tokens: int = 50, dtype: str = "float64") -> Any:
-    """Two layers, four heads (two groups, where the family has groups); weights large enough that choices matter."""
+    """Return a model of two layers and four heads (in two groups if the family has groups), with large weights."""
     import torch
     import transformers
 
@@ -37,7 +37,7 @@ def tiny_model(family: str, seed: int, *, attention: str = "sdpa", n_tokens: int
 
 
 def padded(prompts: list[list[int]]) -> tuple[Any, Any]:
-    """Left-padded ids and mask, int64[B, P]."""
+    """Return left-padded ids and mask, int64[B, P]."""
     import torch
 
     width = max(map(len, prompts))
@@ -50,12 +50,12 @@ def padded(prompts: list[list[int]]) -> tuple[Any, Any]:
 
 @contextmanager
 def softmax_summed_in_float64() -> Iterator[None]:
-    """Inside the block a softmax that is asked for in float32 rounds its scores to float32, and adds in float64.
+    """Within the block, a softmax in float32 rounds its scores to float32 but adds in float64.
 
-    The ``eager`` attention of most families asks for float32 whatever the model's dtype.  A float32 sum depends on the
-    order of its terms, which is the processor's vector width and the number of columns, so that two calls that compute
-    the same attention over other columns differ by some 1e-6.  What the function computes is otherwise the model's
-    own: the scores still pass through float32, which is where the smallest float64 of a mask becomes -inf.
+    The ``eager`` attention of most families uses float32 with every dtype of the model.  A float32 sum depends on the
+    order of its terms, and so on the processor's vector width and the number of columns.  Two calls that compute the
+    same attention over other columns therefore differ by some 1e-6.  Everything else is as in the model: the scores
+    still pass through float32, where the smallest float64 of a mask becomes -inf.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""Unordered lists spelled out: a nonterminal for every set of members, the meaning that the engine's sets must have."""
+"""Unordered lists as plain rules, with a nonterminal for every set of members: the meaning of the engine's sets."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from wfsa.grammar.ir import Grammar, Unordered
 
-# Members written (or passed, where there is an order), groups met, how many members and others.
+# Members written (or passed, if there is an order), groups met, numbers of members and of others.
 State = tuple[frozenset[int], frozenset[int], int]
 
 
 def spelled_out(grammar: Grammar) -> Grammar:
-    """The same language without unordered lists."""
+    """Return a grammar of the same language without unordered lists."""
     for listed in grammar.unordered:
         grammar = _spell(grammar, listed)
     return replace(grammar, unordered=())
@@ -22,7 +22,7 @@ def _spell(grammar: Grammar, listed: Unordered) -> Grammar:
     rules = [(lhs, rhs) for lhs, rhs in grammar.rules if lhs not in (listed.body, listed.rest)]
     symbols = [~rhs[0] for lhs, rhs in grammar.rules if lhs == listed.body]
     ends = [rhs for lhs, rhs in grammar.rules if lhs == listed.rest]
-    if not symbols or len(ends) < 2:  # it has lost what it needs: nothing begins it
+    if not symbols or len(ends) < 2:  # no symbol can begin it any more
         return replace(grammar, rules=tuple(rules))
     (close,) = [rhs[0] for rhs in ends if len(rhs) == 1]
     (separator,) = [rhs[0] for rhs in ends if len(rhs) == 2]
@@ -39,7 +39,7 @@ def _spell(grammar: Grammar, listed: Unordered) -> Grammar:
             origins.append("")
         return len(names) - 1
 
-    for state in todo:  # grows while it is walked
+    for state in todo:  # the list grows during the loop
         written, met, n = state
         for pair in symbols:
             member = member_of.get(pair)
@@ -61,7 +61,7 @@ def _spell(grammar: Grammar, listed: Unordered) -> Grammar:
                 bodies[to] = fresh("body")
                 todo.append(to)
             rules.append((rest, (separator, ~bodies[to])))
-    while True:  # a body of which nothing can be taken has no rule
+    while True:  # a body without any possible member has no rule
         bare = {*range(len(names))} - {lhs for lhs, _ in rules}
         kept = [rule for rule in rules if not any(s < 0 and ~s in bare for s in rule[1])]
         if len(kept) == len(rules):

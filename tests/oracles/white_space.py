@@ -1,10 +1,10 @@
-"""A bound on white space by reading the text: what `Grammar.white_space` means."""
+"""A bound on white space by reading the text: the meaning of `Grammar.white_space`."""
 
 from __future__ import annotations
 
 
 def fits(text: bytes, limit: tuple[int, int] | None) -> bool:
-    """Whether every run of white space outside the strings of a beginning of a JSON text is short enough."""
+    """Whether every run of white space outside of strings is short enough, in a prefix of a JSON text."""
     if limit is None:
         return True
     base, per_level = limit

@@ -1,8 +1,8 @@
-"""Readers of the XML-like styles of arguments, by what the styles say: the first end mark ends a value.
+"""Readers of the XML-like styles of arguments, in which the first end mark ends a value.
 
-`readings` gives the arguments that a text can be read as.  They are several where the style does not tell the type of a
-value: a text is a string, and what it is as JSON, and which one is meant only a schema can say.  Written from the
-description of the styles in docs/structural-tags.md, with searches for fixed strings and nothing else.
+`readings` returns all arguments that a text can be read as.  There are several if the style does not mark the type of a
+value: a text may be a string or JSON, which only a schema can decide.  The readers follow the description of the styles
+in docs/structural-tags.md, and only search for fixed strings.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from itertools import product
 from typing import Any
 
 WHITE = " \t\n\r"
-Value = list[Any]  # the values that one can be read as
+Value = list[Any]  # the values that a text can be read as
 
 
 class Unreadable(Exception):
-    """A text that is none of the style."""
+    """The text does not have the style."""
 
 
 class _Reader:
@@ -48,12 +48,12 @@ class _Reader:
 
 
 def _number(text: str) -> float:
-    """A number; what is too large for a float is a large one."""
+    """Return a number; a number too large for a float becomes a large one."""
     return max(-sys.float_info.max, min(sys.float_info.max, float(text)))
 
 
 class Twice(Unreadable):
-    """A name that is written twice; readers differ in what they make of it."""
+    """A name is written twice, which readers treat differently."""
 
     def __init__(self, names: list[str], depth: int) -> None:
         super().__init__(f"a name twice in {names}")
@@ -182,7 +182,7 @@ STYLES = tuple(_PROPERTY)
 
 
 def readings(style: str, text: str) -> Value:
-    """The arguments that a text can be read as; raises `Unreadable` if it is none of the style."""
+    """Return the arguments that a text can be read as; raise `Unreadable` if it does not have the style."""
     r, members = _Reader(text), []
     r.blank()
     while r.at < len(text):
@@ -195,7 +195,7 @@ def readings(style: str, text: str) -> Value:
 
 
 def rendered(style: str, arguments: dict[str, Any]) -> str | None:
-    """The arguments as a model writes them; None where the style has no way to."""
+    """Return the arguments as a model writes them, or None if the style cannot express them."""
     try:
         return "".join(_property(style, name, value) for name, value in arguments.items())
     except Unreadable:

@@ -1,4 +1,4 @@
-"""Weighted automata and sets of rules, small enough to list all their words."""
+"""Strategies for weighted automata and sets of rules that are small enough to list all their words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wfsa.reference.weights import TokenSets
 
 N_TOKENS = 4
 LETTERS = "ab"
-MOST_LETTERS = 4  # of a word of `automata`
+MOST_LETTERS = 4  # in a word of `automata`
 token_sets = st.frozensets(st.integers(0, N_TOKENS - 1))
 
 
@@ -23,7 +23,7 @@ def all_words(letters: str, longest: int) -> list[str]:
 
 @st.composite
 def automata(draw: st.DrawFn) -> tuple[Nwa[str], TokenSets]:
-    """Arcs that read lead up a level, of MOST_LETTERS; those that do not may go round within one."""
+    """Draw an automaton of MOST_LETTERS levels: reading arcs lead up a level, others may form cycles within one."""
     sets, nwa = TokenSets(N_TOKENS), Nwa[str]()
     levels = draw(st.lists(st.integers(0, MOST_LETTERS), min_size=1, max_size=7))
     for _ in levels:
@@ -40,7 +40,7 @@ def automata(draw: st.DrawFn) -> tuple[Nwa[str], TokenSets]:
 
 @st.composite
 def grammars(draw: st.DrawFn) -> Grammar:
-    """Rules over a, b and c; one of the three may match the empty word. Some derive nothing."""
+    """Draw rules over a, b and c, one of which may match the empty word; some rules derive nothing."""
     n = draw(st.integers(1, 4))
     symbols = st.one_of(st.integers(0, 2), st.integers(-n, -1))
     rules = st.tuples(st.integers(0, n - 1), st.lists(symbols, max_size=3).map(tuple))

@@ -1,11 +1,11 @@
-"""A day of a busy service, or ten minutes of it: mixed traffic from several threads, watched.
+"""Runs a busy service for minutes or hours, with mixed traffic from several threads, and watches it.
 
     python -m tests.soak --minutes 10
 
 Threads compile real and hostile schemas and grammars, decode with forks, rollbacks and drafts, fill batches, save and
-load, damage files and fork the process, while signals arrive; masks are judged by commits all along.  A line a minute
-tells memory, times (of the processor) and the longest pause of a thread.  Ends with 1 if anything was wrong: a mask, a
-refusal of a sound request, a child that hung, memory that grew.
+load, damage files and fork the process, while signals arrive.  Masks are checked by commits.  Each minute a line
+reports memory, processor times and the longest pause of a thread.  The exit status is 1 if anything was wrong: a mask,
+a refusal of a sound request, a child that hung, or memory that grew.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.soak.sources import DATA, fixed, recorded
 from tests.soak.tally import Tally
 from tests.soak.traffic import WORK, Service, compiling, run
 
-WARM = 0.25  # of the time, before memory has to be flat
+WARM = 0.25  # share of the time after which memory must be flat
 GROWTH = 1.05
 
 
@@ -41,7 +41,7 @@ def _vocabulary(name: str) -> wfsa.Vocab:
 
 
 def _grown(memory: list[int]) -> float:
-    """The last third of the minutes against the first third, after those that warm up."""
+    """Return the growth from the first to the last third of the minutes, after the warm-up."""
     after = memory[int(WARM * len(memory)) :]
     third = max(1, len(after) // 3)
     return float(np.median(after[-third:]) / np.median(after[:third])) if len(after) > 1 else 1.0
@@ -63,10 +63,10 @@ def main() -> int:
 
     signal.signal(signal.SIGALRM, on_signal)
     signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
-    sys.setswitchinterval(0.0005)  # what Python makes threads wait for each other is not ours to measure
+    sys.setswitchinterval(0.0005)  # waiting for other threads in Python is not measured
     tally = Tally()
     service = Service(_vocabulary(given.vocab), [*fixed(), *recorded(given.schemas, given.seed)], tally, given.stacks)
-    gc.freeze()  # what stays is not looked through again by Python's collector, whose pauses are not ours
+    gc.freeze()  # Python's collector skips these objects, since its pauses are not measured
     for source in fixed()[:4]:
         service.put(source.name, source.compile(source.text, service.vocab, mode="lazy", **source.options))
     print(f"{len(service.sources)} sources, {service.vocab!r}, {resident() / 1e6:.0f} MB", flush=True)

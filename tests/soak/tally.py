@@ -1,4 +1,4 @@
-"""What was seen, by minute: times, pauses, memory, refusals, and what must never be."""
+"""Observations by minute: times, pauses, memory, refusals, and faults."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.fuzz.limits import resident
 
 
 def trim() -> None:
-    """Give back what the allocator keeps, so that what is measured is in use."""
+    """Return free memory of the allocator to the system, so that only memory in use is measured."""
     ctypes.CDLL(None).malloc_trim(0)
 
 
@@ -22,7 +22,7 @@ def _quantile(times: list[float], q: float) -> float:
 
 
 class Collecting(threading.local):
-    """Processor seconds that Python's collector has taken from this thread, whosever objects it looked through."""
+    """Counts the processor seconds of Python's collector in this thread, for objects of all threads."""
 
     seconds = 0.0
     begun = 0.0
@@ -39,12 +39,12 @@ gc.callbacks.append(COLLECTING)
 
 
 def own_time() -> float:
-    """Processor seconds of this thread without the collector's."""
+    """Return the processor seconds of this thread without the collector's."""
     return time.thread_time() - COLLECTING.seconds
 
 
 class Tally:
-    """Shared by all threads; every method may be called by any of them."""
+    """Counts that all threads share; any thread may call every method."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -81,7 +81,7 @@ class Tally:
             self.pause = max(self.pause, seconds)
 
     def minute(self) -> str:
-        """A line for the time since the last one."""
+        """Return a line about the time since the last line."""
         trim()
         with self.lock:
             self.memory.append(resident())
@@ -98,7 +98,7 @@ class Tally:
         return " | ".join(parts)
 
     def report(self) -> str:
-        """What was done and refused in all."""
+        """Return a summary of all that was done and refused."""
         done = ", ".join(f"{n:,} {what}" for what, n in sorted(self.counts.items()))
         refused = "\n".join(f"  {n:6} {why}" for why, n in self.refusals.most_common(30))
         slow = "; ".join(f"{what} {1e3 * s:.1f} ms in {where}" for what, (s, where) in self.slowest.items())

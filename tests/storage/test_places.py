@@ -1,4 +1,4 @@
-"""Places: folders and URLs alike, files whole or not at all, errors of one kind."""
+"""Places: folders and URLs behave in the same way, files are whole or absent, and errors have one kind."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ def test_a_reader_never_sees_half_a_file(scheme: str, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
-def test_what_a_killed_writer_leaves_is_told_from_what_is_being_written() -> None:
+def test_leftovers_of_killed_writers_differ_from_files_being_written() -> None:
     now = time.time()
     assert is_half_written(Entry("x/a.wfsa.123.part", 5, now - 90_000), now)
     assert not is_half_written(Entry("x/a.wfsa.123.part", 5, now - 5), now)
     assert not is_half_written(Entry("x/a.wfsa", 5, now - 90_000), now)
 
 
-def test_a_url_that_leads_nowhere_is_told() -> None:
+def test_an_unreachable_url_is_reported() -> None:
     pytest.importorskip("fsspec")
     with pytest.raises(WfsaError, match="nosuchprotocol://x cannot be opened"):
         Place.of("nosuchprotocol://x").check()
@@ -91,7 +91,7 @@ def test_a_url_that_leads_nowhere_is_told() -> None:
 def test_a_place_means_the_same_in_every_process(
     given: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also in one that runs in another folder; and a place of a place is itself."""
+    """A place keeps its meaning in a process with another working folder, and a place of a place is itself."""
     monkeypatch.chdir(tmp_path)
     found = Place.of(given)
     assert found.where == place.replace("CWD", str(tmp_path))
@@ -100,7 +100,7 @@ def test_a_place_means_the_same_in_every_process(
     assert Place.of(found.where) == found
 
 
-def test_an_empty_text_is_no_place() -> None:
+def test_an_empty_text_is_not_a_place() -> None:
     with pytest.raises(WfsaError, match="empty"):
         Place.of("")
 

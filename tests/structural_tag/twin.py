@@ -1,7 +1,7 @@
-"""The slow twin of structural tags: where in a text a format that begins at one place may end, by its definition.
+"""The slow twin of structural tags: the possible ends of a format that begins at one place, by its definition.
 
-For formats of strings; whole tokens and schemas are leaves that the tests of their own judge.  A `TOKEN` in a text is a
-special token whose name is `NAMED`: it may stand for that letter in strings of a format, and never in free text.
+The twin is for formats of strings; other tests judge whole tokens and schemas.  A `TOKEN` in a text is a special token
+with the name `NAMED`.  It may replace that letter in strings of a format, but not in free text.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ NAMED, TOKEN = "c", "C"
 
 
 def accepts(form: dict[str, Any], text: str) -> bool:
-    """Whether the whole text is one of the format."""
+    """Whether the whole text is in the format."""
     return len(text) in _ends(form, text, 0, (), frozenset())
 
 
 def _first(text: str, start: int, words: Iterable[str]) -> tuple[int, set[str]]:
-    """Where the first occurrence of one of `words` behind `start` ends, or -1, and which of them end there."""
+    """Return the end of the first occurrence of one of `words` after `start`, or -1, and the words that end there."""
     words = set(words)
     for end in range(start, _free_to(text, start) + 1):
         found = {word for word in words if end - len(word) >= start and text[:end].endswith(word)}
@@ -38,7 +38,7 @@ def _starts(text: str, word: str, place: int) -> bool:
 
 
 def _by_token(text: str, start: int, word: str, n: int, stops: Iterable[str]) -> set[int]:
-    """Where free text may end before `word`, one of whose first `n` letters is the next token of the text."""
+    """Return the places where free text may end before `word`, if the next token is one of its first `n` letters."""
     places = {_free_to(text, start) - k for k in range(n) if word[k] == NAMED}
     clear = [p for p in places if p >= start and _starts(text, word, p) and _first(text[:p], start, stops)[0] < 0]
     return {p for p in clear if TOKEN in text[p : p + n]}
@@ -126,7 +126,7 @@ def _dispatched(
     excluded = {*form.get("excludes", ()), *barred}
 
     def one(word: str, what: Any, place: int) -> set[int]:
-        """Where what begins with `word` at a place may end."""
+        """Return the possible ends of the part that begins with `word` at a place."""
         if isinstance(what, tuple):  # a tag, and its trigger
             return _tag(what[0], text, place, what[0]["begin"])
         return _ends(what, text, place + len(word), (), frozenset())

@@ -1,4 +1,4 @@
-"""``python -m tests.walks``: walks of many random schemas on all processors; prints what failed, and counts at the end.
+"""``python -m tests.walks`` walks many random schemas on all processors; it prints failures, and counts at the end.
 
     python -m tests.walks --schemas 70000            a million walks, in some twenty minutes on two cores
     python -m tests.walks --seed 234 --schemas 1     one case again
@@ -25,7 +25,7 @@ def walked(first: int, end: int, walks: int) -> tuple[Tally, list[str]]:
         case = Case.draw(seed)
         try:
             tally += run(case, vocab, walks)
-        except Exception as error:  # whatever ends a walk is a finding
+        except Exception as error:  # every exception is a failure to report
             how = f"{case.mode}, {case.options.whitespace}, {case.options.property_order}"
             failures.append(f"seed {seed} ({how}): {type(error).__name__}: {error}\n{json.dumps(case.schema)}")
     return tally, failures

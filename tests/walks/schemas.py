@@ -60,7 +60,7 @@ class SchemaDrawer:
     def __init__(self, rng: Random) -> None:
         self._rng = rng
         self._share_of_references = rng.choice([0.15, 0.6])
-        self._in_place: list[str] = []  # references that, applied to the same value, lead into no loop
+        self._in_place: list[str] = []  # references that do not loop when applied to the same value
         self._keyword: dict[str, Callable[[int], Any]] = {
             "type": self._type,
             "enum": lambda _: [random_value(rng) for _ in range(rng.randint(1, 4))],
@@ -133,7 +133,7 @@ class SchemaDrawer:
         if "$ref" in keywords and not self._in_place:
             del keywords["$ref"]
         schema = {keyword: self._keyword[keyword](depth) for keyword in keywords}
-        if rng.random() < 0.6 and not {"enum", "const"} & set(keywords):  # else most documents are of another type
+        if rng.random() < 0.6 and not {"enum", "const"} & set(keywords):  # otherwise most documents have another type
             schema["type"] = _TYPE_OF_FAMILY[id(family)]
         return _consistent(schema) if rng.random() < 0.9 else schema
 
@@ -152,7 +152,7 @@ _LIMITS = [
 
 
 def _consistent(schema: dict[str, Any]) -> dict[str, Any]:
-    """Exchange limits that exclude each other, and drop the length of a format: else half of all schemas are empty."""
+    """Exchange limits that exclude each other and drop lengths of formats, since half of all schemas would be empty."""
     for low, high in _LIMITS:
         if low in schema and high in schema and schema[low] > schema[high]:
             schema[low], schema[high] = schema[high], schema[low]
@@ -163,10 +163,10 @@ def _consistent(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _in_draft(schema: Any, draft: str) -> Any:
-    """Return the schema with the keywords by which an older draft says the same; what the draft lacks it ignores.
+    """Return the schema with an older draft's keywords of the same meaning; the draft ignores keywords that it lacks.
 
-    Draft 2019-09 goes without ``contains``: items that match it are not evaluated by that in this draft, and
-    jsonschema-rs takes them for evaluated.
+    Draft 2019-09 is drawn without ``contains``: matching items do not count as evaluated in this draft, but they do in
+    jsonschema-rs.
     """
     if isinstance(schema, list):
         return [_in_draft(child, draft) for child in schema]

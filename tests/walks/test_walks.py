@@ -1,4 +1,4 @@
-"""Random schemas compiled, their masks followed to the end, and what was written judged; see :mod:`tests.walks.walk`.
+"""Random schemas are compiled, their masks followed to the end, and the texts judged; see :mod:`tests.walks.walk`.
 
 A seed names a case: ``python -m tests.walks --seed N --schemas 1`` repeats it.
 """

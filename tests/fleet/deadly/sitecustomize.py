@@ -1,5 +1,8 @@
-"""In a worker: whoever compiles a source that has the text of $WFSA_TEST_DEADLY ends the process, and one that has the
-text of $WFSA_TEST_HUNGRY asks for more memory than there is."""
+"""Makes compilations in a worker fail.
+
+A source with the text of $WFSA_TEST_DEADLY ends the process, and one with the text of $WFSA_TEST_HUNGRY allocates more
+memory than the machine has.
+"""
 
 import os
 import sys
@@ -10,7 +13,7 @@ if DEADLY or HUNGRY:
     import importlib.abc
 
     class Deadly(importlib.abc.MetaPathFinder):
-        """Waits for the module to be there, and replaces its compiler."""
+        """Waits for the import of the module, and replaces its compiler."""
 
         def find_spec(self, name, path, target=None):  # type: ignore[no-untyped-def]
             if name != "wfsa.fleet.farm.worker":
@@ -29,7 +32,7 @@ if DEADLY or HUNGRY:
                     if DEADLY and DEADLY in text:
                         os._exit(9)
                     if HUNGRY and HUNGRY in text:
-                        bytearray(8 << 30)  # of the kernel's zeros: costs nothing where it is given
+                        bytearray(8 << 30)  # pages of zeros, which cost nothing if the kernel grants them
                     return inner(kind, text, *args, **more)
 
                 module.compile_kind = compile_kind
