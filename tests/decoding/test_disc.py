@@ -153,7 +153,7 @@ def test_exact_mode_has_the_law_of_the_truth(memory: bool, early_stop: bool) -> 
         assert np.mean([s.n_draws for s in found.samples]) == pytest.approx(law.expected_draws(None), rel=0.1)
 
 
-@pytest.mark.parametrize("n_draws", [1, 4, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_draws", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 4))])
 def test_k_draws_have_the_law_that_is_computed(n_draws: int) -> None:
     model, index = _model(3, spread=0.1), _index(_set(3, 0.4, 2))
     law = disc_law(model, PROMPT, constraint=index, max_new_tokens=index.n_levels)

@@ -166,7 +166,10 @@ HEADS_TO_TRAIN = {
 }
 
 
-@pytest.mark.parametrize("rule,learners", [("sum", {"rnn", "add", "mixed"}), ("product", {"rnn", "mixed"})])
+@pytest.mark.parametrize(
+    "rule,learners",
+    [pytest.param("sum", {"rnn", "add", "mixed"}, marks=pytest.mark.slow), ("product", {"rnn", "mixed"})],
+)
 def test_training_learns_a_rule_that_needs_the_transition(rule: str, learners: set[str]) -> None:
     """The first code is a coin; the others follow from it and the prompt's last token.
 

@@ -130,14 +130,15 @@ UNBROKEN: dict[str, tuple[Any, ...]] = {
 }
 
 
+@pytest.mark.parametrize("seconds", [2.0, pytest.param(6.0, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", UNBROKEN)
-def test_no_stage_goes_on_without_looking(name: str) -> None:
+def test_no_stage_goes_on_without_looking(name: str, seconds: float) -> None:
     """What is asked for in seconds is kept in whatever stage they end."""
     function, source = UNBROKEN[name]
     with _Watching(None) as watching:
         watching.last = time.thread_time()
         try:
-            function(source, VOCAB, mode="lazy", max_seconds=6.0)
+            function(source, VOCAB, mode="lazy", max_seconds=seconds)
         except wfsa.LimitError:
             pass
         assert max(watching.longest, time.thread_time() - watching.last) < OVERRUN
