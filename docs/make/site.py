@@ -22,7 +22,7 @@ from urllib.parse import unquote, urlsplit
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(Path(__file__).parent))
 
-from squeeze import squeeze_page, squeeze_picture  # noqa: E402 - a module beside this script
+from squeeze import squeeze_page, squeeze_picture  # noqa: E402 - a module next to this script
 
 MOST_BYTES = 5_000_000
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s#]+)(#[^)\s]*)?\)")

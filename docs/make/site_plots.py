@@ -22,7 +22,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 
-import excerpts  # noqa: E402 - a module beside this script
+import excerpts  # noqa: E402 - a module next to this script
 
 from benches import plots  # noqa: E402
 from benches.markdown import RESULTS, number  # noqa: E402
@@ -96,10 +96,10 @@ def written(page: str) -> str:
 
 def caption(plot: Plot) -> str:
     where = machine(plot)
-    told = ", ".join(where[key] for key in ("processor", "python", "date") if key in where)
+    recorded = ", ".join(where[key] for key in ("processor", "python", "date") if key in where)
     link = f"[benches/results/{plot.source}.md](../benches/results/{plot.source}.md)"
     cores, commit = where["cores"], where["commit"]
-    return f"*From `benches/results/{plot.source}.jsonl` ({link}): {told}, {cores} cores, commit {commit}.*"
+    return f"*From `benches/results/{plot.source}.jsonl` ({link}): {recorded}, {cores} cores, commit {commit}.*"
 
 
 def machine(plot: Plot) -> dict[str, str]:
@@ -141,14 +141,14 @@ def _map(axes: Any, lines: Lines) -> None:
 
 def _schemas(axes: Any, lines: Lines) -> None:
     for name in _CALLED:
-        found = [
+        points = [
             (line["compile_ms"], line["mask_us"]["p100"])
             for line in lines
             if line.get("engine") == name and line.get("status") == "ok" and (line.get("mask_us") or {}).get("n")
         ]
-        if found:
-            x, y = zip(*found, strict=True)
-            label = f"{_CALLED[name]}, {len(found)} schemas"
+        if points:
+            x, y = zip(*points, strict=True)
+            label = f"{_CALLED[name]}, {len(points)} schemas"
             axes.plot(x, y, markersize=3.5, alpha=0.55, markeredgewidth=0, label=label, **_look(name))
     _logarithmic(axes, "compile this schema, ms", "slowest mask of its documents, µs")
     axes.legend(fontsize="small", frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
@@ -158,14 +158,14 @@ def _grammars(both: Any, lines: Lines) -> None:
     cases = list(dict.fromkeys(line["case"] for line in lines))
     rows = {case: len(cases) - at for at, case in enumerate(cases)}
     for name in ("wfsa", "wfsa-lazy", "llguidance", "glrmask", "xgrammar"):
-        found = [
+        points = [
             (rows[line["case"]], line["compile_ms"], line["mask_us"]["p99"])
             for line in lines
             if line["engine"] == name and line["status"] == "ok" and line["mask_us"]["n"]
         ]
-        y, *values = zip(*found, strict=True)
+        y, *values = zip(*points, strict=True)
         for axes, x in zip(both, values, strict=True):
-            label = f"{_CALLED[name]}: {len(found)} of {len(cases)}"
+            label = f"{_CALLED[name]}: {len(points)} of {len(cases)}"
             axes.plot(x, y, markersize=6, label=label, zorder=3 if name == "wfsa" else 2, **_look(name))
     for axes, label in zip(both, ("compile the grammar, ms", "mask, p99, µs"), strict=True):
         _logarithmic(axes, label, "")
@@ -229,13 +229,13 @@ _ARMS = {
 def _items(both: Any, lines: Lines) -> None:
     for axes, kind in zip(both, ("uniform", "zipf"), strict=True):
         for arm, (colour, marker, label) in _ARMS.items():
-            found = sorted(
+            points = sorted(
                 (line["items"], line["p50"], line["p10"], line["p90"])
                 for line in lines
                 if line.get("what") == "time" and line["sweep"] == "items" and line["kind"] == kind
                 and line["arm"] == arm and line["beams"] == "2x70"
             )  # fmt: skip
-            x, p50, low, high = zip(*found, strict=True)
+            x, p50, low, high = zip(*points, strict=True)
             axes.plot(x, p50, color=colour, marker=marker, markersize=5, label=label)
             axes.fill_between(x, low, high, color=colour, alpha=0.15, linewidth=0)
         _logarithmic(axes, f"items in the catalogue, {kind}", "a step of 2 × 70 beams, µs" if kind == "uniform" else "")

@@ -29,12 +29,12 @@ def squeeze_page(html: str) -> str:
     """
     parts = _KEPT.split(html)
     # Every third part is the name of a tag, and the part before it is preformatted.
-    kept = [
+    squeezed = [
         _PLAIN_MARK.sub(r"\1", parts[k]) if k % 3 else _BEFORE_BLOCK.sub("", re.sub(r"\s*\n\s*", "\n", parts[k]))
         for k in range(len(parts))
         if k % 3 != 2
     ]
-    return _RIGHT.sub(r'<\1 class="r">', "".join(kept))
+    return _RIGHT.sub(r'<\1 class="r">', "".join(squeezed))
 
 
 def squeeze_picture(svg: str) -> str:
