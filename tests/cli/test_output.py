@@ -33,8 +33,13 @@ def shell(arguments: str, *paths: Path) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
-@pytest.mark.parametrize("buffered", [True, False])
-@pytest.mark.parametrize("more", [(), ("--json",)])
+@pytest.mark.parametrize(
+    "more,buffered",
+    [
+        ((), True), (("--json",), False),
+        *(pytest.param(*one, marks=pytest.mark.slow) for one in (((), False), (("--json",), True))),
+    ],
+)  # fmt: skip
 def test_a_reader_that_stops_early_is_not_an_error(
     more: tuple[str, ...], buffered: bool, artifact: Path, tmp_path: Path  # noqa: F811
 ) -> None:  # fmt: skip

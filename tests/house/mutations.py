@@ -59,7 +59,6 @@ MISTAKES: dict[tuple[str, str], list[tuple[str, str]]] = {
     (BACKENDS + "array_step.py", TORCH): [
         ("* (self.logits_size + 1) + token + 1 for", "* (self.logits_size + 1) + token for"),
         ("inside = place < ends[:, -1:]", "inside = place <= ends[:, -1:]"),
-        ('good = (norm > minus) & (norm < float("inf"))', "good = norm > minus"),
         ("one._replace(present=reduce(and_, absent, one.present))", "one"),
         ("stay = ops.take_along(part.ids, parent)", "stay = part.ids"),
         ("earlier.find(one.token, one.beam) < 0", "earlier.find(one.token, one.beam) >= 0"),
