@@ -85,7 +85,6 @@ def situation(state: wfsa.State) -> Any:
     return state.n_commits, state.text(), state.is_finished(), state.get_mask()
 
 
-@settings(max_examples=150)
 @given(n=st.integers(1, 40), extra=st.integers(0, 1), seed=st.integers(0, 1 << 30))
 def test_a_tree_is_its_forks(constraints: list[wfsa.Constraint], n: int, extra: int, seed: int) -> None:
     choose = random.Random(seed)
@@ -100,7 +99,6 @@ def test_a_tree_is_its_forks(constraints: list[wfsa.Constraint], n: int, extra: 
     assert situation(state.fork()) == before
 
 
-@settings(max_examples=150)
 @given(n=st.integers(1, 40), more=st.integers(0, 9), wrap_up=st.integers(0, 4), seed=st.integers(0, 1 << 30))
 def test_each_node_has_one_token_fewer(
     constraints: list[wfsa.Constraint], n: int, more: int, wrap_up: int, seed: int
@@ -245,7 +243,6 @@ def test_what_is_no_state() -> None:
         wfsa.fill_chain(["a"], [[0]], buffer)  # type: ignore[list-item]
 
 
-@settings(max_examples=150)
 @given(data=st.data(), n=st.integers(1, 6))
 def test_any_arrays_are_a_tree_or_an_error(constraints: list[wfsa.Constraint], data: st.DataObject, n: int) -> None:
     links = st.lists(st.integers(-2, n), min_size=n, max_size=n)

@@ -175,7 +175,13 @@ def picture(page: Any) -> tuple[int, int, bytes]:
     return width, height, data
 
 
-@pytest.mark.parametrize("title", TITLES)
+# By day two examples of schemas, of which one has advice, and a grammar; each has pages of its own, seconds in all.
+BY_DAY = ("Person", "Shapes", "Arithmetic")
+
+
+@pytest.mark.parametrize(
+    "title", [title if title in BY_DAY else pytest.param(title, marks=pytest.mark.slow) for title in TITLES]
+)
 def test_every_panel_on_every_example(opened: Page, title: str) -> None:
     opened.example(title)
     for name in PANELS:
@@ -192,8 +198,14 @@ def test_every_panel_on_every_example(opened: Page, title: str) -> None:
         assert "anyOf says the same" in opened.page.locator(".advice li").first.inner_text()
 
 
-@pytest.mark.parametrize("width", [400, 1400])
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize(
+    "width,dark",
+    [
+        pytest.param(400, True, id="400-dark"), pytest.param(1400, False, id="1400-light"),
+        pytest.param(400, False, id="400-light", marks=pytest.mark.slow),
+        pytest.param(1400, True, id="1400-dark", marks=pytest.mark.slow),
+    ],
+)  # fmt: skip
 def test_accessible_and_of_the_size_of_the_window(
     browser: Any, server: serve.Server, axe: str, width: int, dark: bool
 ) -> None:
@@ -213,7 +225,9 @@ def test_accessible_and_of_the_size_of_the_window(
     opened.close()
 
 
-@pytest.mark.parametrize("title", ["Settings", "Arithmetic", "Query", "Date"])
+@pytest.mark.parametrize(
+    "title", ["Settings", "Date", *(pytest.param(title, marks=pytest.mark.slow) for title in ("Arithmetic", "Query"))]
+)
 def test_accessible_on_other_examples(opened: Page, axe: str, title: str) -> None:
     opened.page.set_viewport_size({"width": 400, "height": 900})
     opened.example(title)

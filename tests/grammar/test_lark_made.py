@@ -96,7 +96,7 @@ def _spellings(regexp: str) -> set[str]:
     return {w for w in words if re.fullmatch(regexp, w)}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=settings().max_examples, deadline=None)
 @given(grammars())
 def test_made_grammars(text: str) -> None:
     try:

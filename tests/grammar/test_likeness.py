@@ -60,7 +60,7 @@ def check_alike(tree: Regular) -> None:
         assert len(pairs) == len({a for a, _ in pairs}) == len({b for _, b in pairs})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings().max_examples // 2, deadline=None)
 @given(TREES)
 def test_random_automata(tree: Regular) -> None:
     try:

@@ -24,7 +24,7 @@ TREES: st.SearchStrategy[Regular] = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=3 * settings().max_examples, deadline=None)
 @given(TREES)
 def test_states_differ_and_are_alive(tree: Regular) -> None:
     indptr, lows, highs, targets, accept = (array.tolist() for array in automaton(tree).arrays())
@@ -55,7 +55,7 @@ PARTS = st.one_of(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=3 * settings().max_examples, deadline=None)
 @given(st.lists(PARTS, min_size=2, max_size=6))
 def test_chains_equal_determinized_sequences(parts: list[Regular]) -> None:
     short = automaton(Cat(tuple(parts))).arrays()

@@ -90,7 +90,7 @@ def check(form: dict[str, Any], mode: str, texts: list[str] = TEXTS) -> None:
     assert found == wanted
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=settings().max_examples, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(FORMATS)
 def test_the_language_is_that_of_the_definition(form: dict[str, Any]) -> None:
     check(form, "lazy")
@@ -102,7 +102,7 @@ def test_the_same_ahead(form: dict[str, Any]) -> None:
     check(form, "ahead")
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=2 * settings().max_examples, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(FORMATS, st.randoms(use_true_random=False))
 def test_a_special_token_stands_for_its_name(form: dict[str, Any], random: Any) -> None:
     def renamed(part: Any) -> Any:

@@ -37,7 +37,7 @@ def oracle(texts: set[bytes], prefix: bytes) -> set[int]:
 @given(
     st.lists(TEXTS, min_size=1, max_size=40), st.lists(st.integers(0, 30), max_size=12), st.sampled_from([2, 3, 4096])
 )
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=2 * settings().max_examples)
 def test_masks_along_a_walk(names: list[str], choices: list[int], hub: int) -> None:
     texts = {name.encode() for name in names}
     constraint = wfsa.compile_texts(names, VOCAB, hub=hub)
