@@ -360,4 +360,4 @@ def test_items(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["items", "query", str(out), "64"]) == 1
     assert main(["items", "query", str(tmp_path / "rows.npy")]) == 2
     assert main([*build[:-3], "4", "-o", str(out)]) == 2
-    assert "where codes are 0 .. 3" in capsys.readouterr().err
+    assert "must be 0 to 3" in capsys.readouterr().err

@@ -92,8 +92,8 @@ def test_verify_compares_an_artifact_with_its_name(
         (pack(made, 64 * "c"), "its head has another key"),
         (array_file.to_bytes({**head, "version": last + 1}, arrays), f"has format version {last + 1}, this wfsa reads"),
         (array_file.to_bytes({**head, "format": "wfsa-items"}, arrays), "is not a wfsa constraint"),
-        (pack(made, KEY)[:-1], "cut short"),
-        (b"", "cut short"),
+        (pack(made, KEY)[:-1], "truncated"),
+        (b"", "truncated"),
     ):
         path.write_bytes(data)
         assert main(["store", "verify", str(store)]) == 1

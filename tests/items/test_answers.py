@@ -111,7 +111,7 @@ def test_ids_of_tokens_refuses_arguments_that_are_not_tables() -> None:
     index = ItemIndex.build([[1, 2], [0, 3]])
     every = ItemFilter.of_ids(index, [0, 1])
     for bad in ([1, 2], [[1.0, 2.0]]):
-        with pytest.raises(ItemError, match="not integers"):
+        with pytest.raises(ItemError, match="must be integers"):
             index.ids_of_tokens(np.asarray(bad))
     with pytest.raises(ItemError, match="2 filters for 3 rows"):
         index.ids_of_tokens([[1, 2]] * 3, filters=[every, every])

@@ -158,21 +158,25 @@ def test_files(tmp_path: Path) -> None:
     ("columns", "options", "says"),
     [
         # What once was an index over (item_id, c0, c1), and exit code 0.
-        (["item_id", "c0", "c1"], {}, r"which columns hold the codes .* It has: item_id int64, c0 int32, c1 int32$"),
-        (["c0", "c1"], {}, "not said"),
-        (["item_id", "c0", "c1"], {"id_column": "item_id"}, "not said"),
-        (["item_id", "sid"], {}, r"not said.* sid list<\w+: int32>"),
-        (["sid", "other"], {}, "not said"),
-        (["item_id", "name", "sid"], {"id_column": "item_id"}, "not said"),
-        (["name"], {}, "not said"),
+        (
+            ["item_id", "c0", "c1"],
+            {},
+            r"columns of the codes must be named.* It has: item_id int64, c0 int32, c1 int32$",
+        ),
+        (["c0", "c1"], {}, "must be named"),
+        (["item_id", "c0", "c1"], {"id_column": "item_id"}, "must be named"),
+        (["item_id", "sid"], {}, r"must be named.* sid list<\w+: int32>"),
+        (["sid", "other"], {}, "must be named"),
+        (["item_id", "name", "sid"], {"id_column": "item_id"}, "must be named"),
+        (["name"], {}, "must be named"),
         (["sid"], {"list_column": "sids"}, r"no column 'sids'; it has: sid list"),
         (["c0", "sid"], {"columns": ["c0", "c1"]}, "no column 'c1'"),
         (["c0", "sid"], {"id_column": "id", "list_column": "sid"}, "no column 'id'"),
         (["c0", "sid"], {"list_column": "c0"}, "'c0' is int32, not lists of integers; it has: c0 int32, sid"),
-        (["c0", "sid"], {"columns": ["c0", "sid"]}, "'sid' is list<.*, not integers; it has"),
+        (["c0", "sid"], {"columns": ["c0", "sid"]}, "'sid' must be integers, not list<.*; it has"),
         (["c0", "price"], {"columns": ["c0"], "id_column": "price"}, "'price' is double; ids are integers or strings"),
         (["c0", "sid"], {"columns": ["c0"], "list_column": "sid"}, "not both"),
-        (["c0"], {"columns": "c0"}, "is one string"),
+        (["c0"], {"columns": "c0"}, "got the string"),
         (["c0"], {"columns": []}, "columns is empty"),
     ],
 )
@@ -201,7 +205,7 @@ def test_plain_and_named_columns(tmp_path: Path) -> None:
     same_arrays(want, ItemIndex.build(path, columns=["c0", "c1"]))
     swapped = ItemIndex.build(path, columns=["c1", "c0"], id_column="item_id")
     same_arrays(ItemIndex.build([row[::-1] for row in rows], [7, 8, 9]), swapped)
-    with pytest.raises(ItemError, match="no path"):
+    with pytest.raises(ItemError, match="not a path"):
         ItemIndex.build(rows, columns=["c0", "c1"])
     np.save(tmp_path / "cat.npy", np.asarray(rows))
     with pytest.raises(ItemError, match=r"a \.npy file has no columns"):
@@ -212,22 +216,22 @@ def test_plain_and_named_columns(tmp_path: Path) -> None:
     ("rows", "options", "says"),
     [
         ([[1, 2], [3, -4]], {}, r"item 1 has a negative code: \[3, -4\]"),
-        ([[1, 2], [3, 4]], {"vocab_size": 4}, "code 4 at level 1, where codes are 0 .. 3"),
-        ([[1, 2], [3, 4]], {"vocab_size": [4, 5, 6]}, "3 entries, the items have 2 levels"),
+        ([[1, 2], [3, 4]], {"vocab_size": 4}, "codes at level 1 must be 0 to 3, got 4"),
+        ([[1, 2], [3, 4]], {"vocab_size": [4, 5, 6]}, "3 entries, but the items have 2 levels"),
         ([[1], []], {}, "item 1 has no codes"),
-        ([[1.5, 2.0]], {}, "not integers"),
-        (np.zeros((2, 2, 2), int), {}, r"shape \[2, 2, 2\]"),
-        (np.zeros((2, 31), int), {}, "31 codes"),
-        ([[1, 1 << 31]], {}, "past 2147483647"),
-        (np.asarray([[1, 2**64 - 1]], np.uint64), {}, "past 2147483647"),
+        ([[1.5, 2.0]], {}, "must be integers"),
+        (np.zeros((2, 2, 2), int), {}, r"got \[2, 2, 2\]"),
+        (np.zeros((2, 31), int), {}, "got 31"),
+        ([[1, 1 << 31]], {}, "above 2147483647"),
+        (np.asarray([[1, 2**64 - 1]], np.uint64), {}, "above 2147483647"),
         ([[1, 2]], {"item_ids": [1, 2]}, "item_ids"),
         ([[1, 2]], {"offsets": [0, 5], "logits_size": 7}, "outside logits of 7"),
-        ([[1, 2]], {"end_token": 1}, "the end token 1 is a code's token"),
-        ([[1, 2]], {"head_depth": 3}, "head depth 3"),
+        ([[1, 2]], {"end_token": 1}, "the end token 1 is also the token of a code"),
+        ([[1, 2]], {"head_depth": 3}, "head depth must be 0 to 2"),
         ([[1, 2], [1]], {"head_depth": 2}, "no item may end in the head"),
         ([[1, 2]], {"small": 0}, "1 to 1023"),
-        ([[1, 2]], {"layout": "tree"}, "layout='tree'"),
-        (iter([[[1], [1, 2]]]), {}, "one entry a level"),
+        ([[1, 2]], {"layout": "tree"}, "got 'tree'"),
+        (iter([[[1], [1, 2]]]), {}, "one entry per level"),
         (iter([ItemChunk([[1]], [3]), [[2]]]), {"vocab_size": 5}, "some chunks have item ids"),
     ],
 )
@@ -254,12 +258,12 @@ def test_bad_steps() -> None:
             bad[1, 0, 2], bad[1, 2, 1] = 0, value  # a missing beam's logits are not read
             index.beam_step(beams, bad, backend=backend)
     for logits in (good[:1], good[:, :, :3], good.astype(np.int32), "text"):
-        with pytest.raises(ItemError, match="logits are"):
+        with pytest.raises(ItemError, match="logits must be"):
             index.beam_step(beams, logits)
     for nodes in (np.asarray([1.0]), np.asarray([5], np.int32), np.asarray([1 << 62]), np.asarray([pack(0, 900, 0)])):
         with pytest.raises(ItemError, match="node"):
             index.allowed(nodes)
-    with pytest.raises(ItemError, match="tokens are"):
+    with pytest.raises(ItemError, match="tokens must be"):
         index.advance(np.asarray([index.root]), np.asarray([1, 2]))
     with pytest.raises(ItemError, match="normalise"):
         index.beam_step(beams, good, normalise="softmax")  # type: ignore[arg-type]
@@ -270,9 +274,9 @@ def test_bad_steps() -> None:
     ragged = ItemIndex.build([[1, 2], [1]], vocab_size=4)
     with pytest.raises(ItemError, match="end_token"):
         ragged.beam_step(Beams.start(ragged, 2, 3), good)
-    with pytest.raises(ItemError, match="a filter needs"):
+    with pytest.raises(ItemError, match="a filter must be"):
         ItemFilter.of_rows(index, np.ones(4, np.bool_))
-    with pytest.raises(ItemError, match=r"a filter over leaves needs bool\[3\], not bool\[5\]"):
+    with pytest.raises(ItemError, match=r"a filter over leaves must be bool\[3\], not bool\[5\]"):
         ItemFilter.of_leaves(index, np.ones(5, np.bool_))
     with pytest.raises(ItemError, match="1 filters for 2"):
         index.beam_step(beams, good, filters=[None])
@@ -442,8 +446,8 @@ def test_a_catalogue_refuses_and_merges_in_the_background() -> None:
     rng = np.random.default_rng(2)
     catalogue = Catalogue(ItemIndex.build(rng.integers(0, 9, (1000, 3)), vocab_size=9))
     for call, says in [
-        (lambda: catalogue.add([[1, 2, 3]], [5]), "id 5 is live already"),
-        (lambda: catalogue.add([[1, 2, 9]], [2000]), "code 9 at level 2"),
+        (lambda: catalogue.add([[1, 2, 3]], [5]), "id 5 is already live"),
+        (lambda: catalogue.add([[1, 2, 9]], [2000]), "at level 2 must be .*, got 9"),
         (lambda: catalogue.add([[1, 2, 3]], [2000, 2001]), "2 ids for 1 items"),
         (lambda: catalogue.remove([3000]), "no live item has the id 3000"),
         (lambda: catalogue.remove([4, 4]), "given twice"),

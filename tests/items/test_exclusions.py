@@ -136,7 +136,7 @@ def test_unknown_ids_are_an_error() -> None:
 def test_exclusions_must_be_one_list_per_request() -> None:
     index = ItemIndex.build([[0], [1]], ["a", "b"])
     for bad in ("ab", ["a", "b"], 3, [3]):
-        with pytest.raises(ItemError, match="give a list of ids, or None, for each request"):
+        with pytest.raises(ItemError, match="a list of ids, or None, for each request"):
             index.excluding(bad)  # type: ignore[arg-type]
     with pytest.raises(ItemError, match="1 filters for 2 requests"):
         index.excluding([["a"], ["b"]], [None])
@@ -145,7 +145,7 @@ def test_exclusions_must_be_one_list_per_request() -> None:
         index.excluding([["a"]], ItemFilter.of_ids(other, ["a"]))
     with pytest.raises(ItemError, match="another index"):
         other.allowed(np.asarray([other.root]), index.excluding([["a"]]))
-    with pytest.raises(ItemError, match="the items' ids are str, those given int"):
+    with pytest.raises(ItemError, match="the items' ids are str, but the ids to look for are int"):
         index.excluding([[3]])
 
 

@@ -226,14 +226,14 @@ def test_rows_past_the_memory_are_those_of_the_file(tmp_path: Path) -> None:
         for size in (0, 5, 60, len(data) - 1):
             (tmp_path / "short.npy").write_bytes(data[:size])
             for memory in (0, None):
-                with pytest.raises(ItemError, match=r"short\.npy is no \.npy file of numbers"):
+                with pytest.raises(ItemError, match=r"short\.npy is not a \.npy file of numbers"):
                     open_npy(tmp_path / "short.npy", memory, tmp_path)
     np.savez(tmp_path / "several.npz", rows)
     with pytest.raises(ItemError, match="an archive of several"):
         open_npy(tmp_path / "several.npz")
     np.save(tmp_path / "objects.npy", np.array([{}], object), allow_pickle=True)
     for memory in (0, None):
-        with pytest.raises(ItemError, match=r"no \.npy file of numbers"):
+        with pytest.raises(ItemError, match=r"not a \.npy file of numbers"):
             open_npy(tmp_path / "objects.npy", memory, tmp_path)
 
 

@@ -203,13 +203,13 @@ def test_bad_arguments() -> None:
         items.beam_step(beams, torch.zeros(1, 2, 3, dtype=torch.int64))
     with pytest.raises(ItemError, match="normalise"):
         items.beam_step(beams, torch.zeros(1, 2, 3), normalise="some")  # type: ignore[arg-type]
-    with pytest.raises(ItemError, match="0 beams"):
+    with pytest.raises(ItemError, match="width must be at least 1, got 0"):
         items.beam_step(beams, torch.zeros(1, 2, 3), width=0)
     with pytest.raises(ItemError, match="int64"):
         items.allowed(beams.nodes.to(torch.int32))
     with pytest.raises(ItemError, match="tokens"):
         items.advance(beams.nodes, torch.zeros(1, 2))
-    with pytest.raises(ItemError, match="a filter of another index"):
+    with pytest.raises(ItemError, match="belongs to another index"):
         items.filters(ItemFilter.of_leaves(other, np.ones(other.n_leaves, np.bool_)), 1)
     with pytest.raises(ItemError, match="requests"):
         items.allowed(beams.nodes, items.filters([ItemFilter.of_leaves(index, np.ones(1, np.bool_))] * 2, 2))

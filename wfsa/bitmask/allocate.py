@@ -15,18 +15,21 @@ BITS: Final = 32
 
 
 def words_for(size: int) -> int:
-    """Words of a mask over ``size`` tokens: ``ceil(size / 32)``."""
+    """Return the number of words of a mask over ``size`` tokens: ``ceil(size / 32)``."""
     return -(-size // BITS)
 
 
 def allocate_bitmask(batch: int, vocab_or_size: Any) -> npt.NDArray[np.int32]:
-    """int32[batch, ceil(V/32)] for ``state.fill_bitmask(buffer, row=i)`` and ``wfsa.fill_bitmasks``.
+    """Return a new int32[batch, ceil(V/32)] buffer for ``state.fill_bitmask(buffer, row=i)`` and
+    ``wfsa.fill_bitmasks``.
 
-    ``vocab_or_size`` is a :class:`wfsa.Vocab`, or V itself, the width of the model's logits. All bits are 1 (each word
-    is -1): every token is allowed, so a row that no state fills restricts nothing, as is usual for such buffers.
-    ``torch.from_numpy`` shares its memory with a tensor.
+    batch: the number of rows.
+    vocab_or_size: a :class:`wfsa.Vocab`, or V itself, the width of the model's logits.
 
-    Raises StateError on a negative batch or a size below 1, TypeError on what is no integer.
+    All bits are 1 (each word is -1): every token is allowed, so a row that no state fills restricts nothing, as is
+    usual for such buffers. ``torch.from_numpy`` shares its memory with a tensor.
+
+    Raises StateError for a negative batch or a size below 1, TypeError for an argument that is not an integer.
     """
     rows, size = index(batch), index(getattr(vocab_or_size, "size", vocab_or_size))
     if rows < 0 or size < 1:

@@ -1,16 +1,17 @@
 """Rows of logits under bitmasks, in NumPy.
 
-**Problem.** 256 rows of 128,256 float32 logits a step. Indexing with booleans (``logits[~mask] = -inf``, ``putmask``,
-``copyto(where=...)``) branches on every entry, and takes six times as long where bits are mixed as where masks are
-nearly full or nearly empty.
+**Problem.** 256 rows of 128,256 float32 logits per step. Indexing with booleans (``logits[~mask] = -inf``, ``putmask``,
+``copyto(where=...)``) branches on every entry, and takes six times as long for mixed bits as for masks that are nearly
+full or nearly empty.
 
-**Method.** No branch: a float is its bits, and -inf one pattern of them. A byte of the mask selects eight entries of
-two tables, ``keep`` (all ones for an allowed token) and ``negative_infinity`` (that pattern for the others)::
+**Method.** The code avoids branches: a float is its bits, and -inf is one pattern of them. A byte of the mask selects
+eight entries of two tables, ``keep`` (all ones for an allowed token) and ``negative_infinity`` (that pattern for the
+others)::
 
     bits = (bits & keep[byte]) | negative_infinity[byte]
 
-**Cost.** Four passes over the row, whatever the masks are, in blocks that stay in the cache: some 50 ms of one
-core for those rows, a twentieth of what indexing takes where bits are mixed.
+**Cost.** Four passes over the row, whatever the masks are, in blocks that fit in the cache: some 50 ms of one core for
+those rows, a twentieth of the time of indexing for mixed bits.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _BLOCK: Final = 4096  # bytes of a mask, eight tokens each
 
 @cache
 def _tables(kind: str) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """``keep`` and ``negative_infinity``, [256, 8] each."""
+    """Return ``keep`` and ``negative_infinity``, [256, 8] each."""
     integer, pattern = NEGATIVE_INFINITY[kind]
     allowed = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little").astype(np.bool_)
     ones = np.array(-1).astype(integer)
@@ -44,9 +45,9 @@ def _tables(kind: str) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
 
 
 def mask_rows(logits: npt.NDArray[Any], words: npt.NDArray[np.int32], rows: Sequence[int], kind: str) -> None:
-    """``logits`` [B, V] of ``kind`` (bfloat16 as any type of 16 bits), ``words`` int32[B, W] -> logits masked in place.
+    """Mask ``logits`` [B, V] of ``kind`` (bfloat16 as any type of 16 bits) by ``words`` int32[B, W], in place.
 
-    The caller has compared the shapes. Raises StateError on a kind that is no float.
+    The caller has compared the shapes. Raises StateError if the kind is not a float type.
     """
     if kind not in NEGATIVE_INFINITY:
         raise StateError(f"the logits must be one of {', '.join(NEGATIVE_INFINITY)}, not {kind}")
@@ -62,7 +63,7 @@ def mask_rows(logits: npt.NDArray[Any], words: npt.NDArray[np.int32], rows: Sequ
 
 
 def _mask_row(bits: npt.NDArray[Any], packed: npt.NDArray[np.uint8], kind: str) -> None:
-    """``bits`` unsigned[V], contiguous; ``packed`` uint8[4 * W]."""
+    """Mask one row: ``bits`` unsigned[V], contiguous; ``packed`` uint8[4 * W]."""
     keep, negative = _tables(kind)
     n_whole = min(len(bits) // 8, len(packed))
     chosen = np.empty((min(n_whole, _BLOCK), 8), bits.dtype)
@@ -72,7 +73,7 @@ def _mask_row(bits: npt.NDArray[Any], packed: npt.NDArray[np.uint8], kind: str) 
         part &= keep.take(block, axis=0, out=chosen[: len(block)], mode="clip")
         part |= negative.take(block, axis=0, out=chosen[: len(block)], mode="clip")
     rest = bits[8 * n_whole :]
-    if n_whole < len(packed):  # the last tokens are no whole byte
+    if n_whole < len(packed):  # the last tokens do not fill a byte
         rest &= keep[packed[n_whole], : len(rest)]
         rest |= negative[packed[n_whole], : len(rest)]
     else:

@@ -1,11 +1,11 @@
 """Rows of logits under bitmasks, on a device: one Triton kernel.
 
-One program masks ``BLOCK`` logits of one row. It reads the words of the mask (32 neighbours read the same one) and
-writes -inf where a bit is 0 or there is no word: logits that stay are neither read nor written, so a nearly full mask
+One program masks ``BLOCK`` logits of one row. It reads the words of the mask (32 adjacent logits read the same one) and
+writes -inf where a bit is 0 or there is no word. Allowed logits are neither read nor written, so a nearly full mask
 costs nearly nothing.
 
-Where all rows are masked and the bitmask is on the device, nothing is copied to it, and a call can be captured in a
-CUDA graph.
+If all rows are masked and the bitmask is on the device, nothing is copied to it, and a call can be captured in a CUDA
+graph.
 """
 
 # Triton's language is not typed, and its functions are not Python's.
@@ -42,9 +42,9 @@ def _mask_block(logits, words, rows, logits_stride, words_stride, n_logits, n_wo
 
 
 def mask_rows(logits: Any, words: Any, rows: Sequence[int]) -> None:
-    """``logits`` float[B, V] on a device, ``words`` int32[B, W] on any, or NumPy -> logits masked in place.
+    """Mask ``logits`` float[B, V] on a device by ``words`` int32[B, W] on any device, or NumPy, in place.
 
-    The caller has compared the shapes. Raises StateError on logits that are no floats, or not contiguous in a row.
+    The caller has compared the shapes. Raises StateError if the logits are not floats, or not contiguous within a row.
     """
     if logits.dtype not in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
         raise StateError(f"the logits must be float16, bfloat16, float32 or float64, not {logits.dtype}")

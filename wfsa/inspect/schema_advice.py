@@ -1,4 +1,4 @@
-"""What in a schema usually costs, and what could be written instead: told from the schema alone."""
+"""Finds parts of a schema that are usually expensive, and alternatives, from the schema alone."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _MOST_PARTS: Final = 50  # of one schema
 
 
 def advice(schema: Any, document: Any = None) -> Iterator[str]:
-    """Of what stands at this place itself, not of what is inside of it.
+    """Yield advice on the keywords of this schema itself, not on those of its subschemas.
 
-    `document` is the whole schema, into which ``#/...`` leads; without it references lead nowhere.
+    `document` is the whole schema, in which ``#/...`` is looked up; without it references are not followed.
     """
     if not isinstance(schema, dict):
         return
@@ -21,17 +21,17 @@ def advice(schema: Any, document: Any = None) -> Iterator[str]:
         branches = schema.get(keyword)
         if isinstance(branches, list) and len(branches) >= 4 and not _discriminated(branches, document):
             yield (
-                f"these {len(branches)} branches of {keyword} share no discriminator: where each has one property with "
-                "a const of its own, placed first, they part at once"
+                f"these {len(branches)} branches of {keyword} share no discriminator: if each has one property with "
+                "a const of its own, placed first, they are distinguished at once"
             )
     if isinstance(schema.get("oneOf"), list):
-        yield "oneOf excludes what two branches take; where no value fits two, anyOf says the same and costs less"
+        yield "oneOf excludes values that two branches take; if no value fits two, anyOf means the same and costs less"
     for keyword, many in (("maxLength", 1000), ("maxItems", 100), ("minLength", 1000), ("minItems", 100)):
         bound = schema.get(keyword)
         if isinstance(bound, int) and bound > many:
-            yield f"{keyword}: {bound} is counted, one by one; without it nothing is"
+            yield f"{keyword}: {bound} is counted one by one; without it nothing is counted"
     if isinstance(schema.get("pattern"), str) and len(schema["pattern"]) > 60:
-        yield "a long pattern: a format, or parts of it as several properties, may say the same"
+        yield "a long pattern: a format, or parts of it as several properties, may have the same effect"
     names = schema.get("patternProperties")
     if isinstance(names, dict) and len(names) > 1:
         yield "names by several patterns are compared with each other; fixed names cost less"
@@ -40,9 +40,9 @@ def advice(schema: Any, document: Any = None) -> Iterator[str]:
 
 
 def _discriminated(branches: list[Any], document: Any) -> bool:
-    """Has each object among them a property in common with the others, whose values are its own?
+    """Whether the objects among the branches have a common property whose values differ between them.
 
-    Also where that cannot be told: there are no two objects, or a reference leads where nothing is looked up.
+    True also if this cannot be decided: there are fewer than two objects, or a reference cannot be followed.
     """
     try:
         parts = [list(_parts(branch, document)) for branch in branches]
@@ -70,37 +70,37 @@ def _is_no_object(parts: list[dict[str, Any]]) -> bool:
 
 
 def _properties(parts: list[dict[str, Any]], document: Any) -> dict[str, set[Any]]:
-    """The properties that a branch declares, and the values of each; none where it may have any."""
-    found: dict[str, set[Any]] = {}
+    """Return the properties that a branch declares, with the values of each; an empty set if it may have any value."""
+    by_name: dict[str, set[Any]] = {}
     for part in parts:
         declared = part.get("properties")
         for name, child in declared.items() if isinstance(declared, dict) else ():
-            values, known = _values(child, document), found.get(name, set())
-            found[name] = known & values if known and values else known or values
-    return found
+            values, earlier = _values(child, document), by_name.get(name, set())
+            by_name[name] = earlier & values if earlier and values else earlier or values
+    return by_name
 
 
 def _values(schema: Any, document: Any) -> set[Any]:
-    found: set[Any] = set()
+    allowed: set[Any] = set()
     try:
         for part in _parts(schema, document):
             values = [part["const"]] if "const" in part else part.get("enum")
             keys = set(map(_key, values)) if isinstance(values, list) else set()
-            found = found & keys if found and keys else found or keys
+            allowed = allowed & keys if allowed and keys else allowed or keys
     except LookupError:
         return set()
-    return found
+    return allowed
 
 
 def _parts(schema: Any, document: Any) -> Iterator[dict[str, Any]]:
-    """A schema and what holds beside it: where its ``$ref`` leads, and ``allOf``."""
+    """Yield a schema and the schemas that apply together with it: the target of its ``$ref``, and ``allOf``."""
     todo, seen = [schema], 0
     while todo:
         one = todo.pop()
         if not isinstance(one, dict):
             continue
         seen += 1
-        if seen > _MOST_PARTS:  # a circle, or nearly
+        if seen > _MOST_PARTS:  # a cycle, or nearly
             raise LookupError
         yield one
         if isinstance(one.get("allOf"), list):
@@ -110,25 +110,27 @@ def _parts(schema: Any, document: Any) -> Iterator[dict[str, Any]]:
 
 
 def _at(reference: Any, document: Any) -> Any:
-    """Where a JSON pointer into the document leads; LookupError for what is none, or leads nowhere."""
+    """Return the target of a JSON pointer into the document; LookupError if it is not a pointer, or has no target."""
     if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
         raise LookupError
-    found = document
+    target = document
     for step in unquote(reference).split("/")[1:]:
         step = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(found, list) and step.isdecimal():
-            found = found[int(step)]
-        elif isinstance(found, dict):
-            found = found[step]
+        if isinstance(target, list) and step.isdecimal():
+            target = target[int(step)]
+        elif isinstance(target, dict):
+            target = target[step]
         else:
             raise LookupError
-    if not isinstance(found, (dict, bool)):
+    if not isinstance(target, (dict, bool)):
         raise LookupError
-    return found
+    return target
 
 
 def _key(value: Any) -> Any:
-    """Equal for equal JSON values, but for numbers inside of arrays and objects that are spelled in two ways."""
+    """Return a key that is equal for equal JSON values, except for numbers in arrays or objects with different
+    spellings.
+    """
     if isinstance(value, (list, dict)):
         return json.dumps(value, sort_keys=True, default=str)
     return isinstance(value, bool), value

@@ -1,6 +1,6 @@
-"""The tables of a compiled grammar, as the arrays that its artifact holds: for documentation and for debugging.
+"""The tables of a compiled grammar, as the arrays of its artifact, for documentation and debugging.
 
-Names are those of the tables' fields (``ext/artifact/write_fields.hpp``) and change with the version of the format.
+Names are those of the tables' fields (``ext/artifact/write_fields.hpp``) and may change with the version of the format.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from wfsa.grammar_constraint import GrammarConstraint
 
 
 class Tables(Mapping[str, npt.NDArray[np.int32]]):
-    """One-dimensional int32 arrays by name, in order of the names that the engine writes."""
+    """One-dimensional int32 arrays by name, in the order in which the engine writes them."""
 
     def __init__(self, arrays: Mapping[str, npt.NDArray[np.int32]]) -> None:
         self._arrays = arrays
@@ -31,23 +31,23 @@ class Tables(Mapping[str, npt.NDArray[np.int32]]):
 
     @property
     def n_terminals(self) -> int:
-        """Terminals of the grammar, with the end of the text."""
+        """The number of terminals of the grammar, including the end of the text."""
         return int(self["head"][0])
 
     @property
     def n_symbols(self) -> int:
-        """Terminals and the nonterminals of the normalised grammar."""
+        """The number of terminals and of nonterminals of the normalised grammar."""
         return int(self["head"][1])
 
     def rows(self, name: str) -> list[list[int]]:
-        """The lists of the table `name`, which is stored as all entries and, as ``<name>_indptr``, their bounds.
+        """Return the lists of the table `name`, which is stored as all entries and their bounds, ``<name>_indptr``.
 
-        Raises KeyError where there is no such table of lists.
+        Raises KeyError if there is no table of lists with this name.
         """
         values, bounds = self[name], self[f"{name}_indptr"]
         return [values[start:end].tolist() for start, end in pairwise(bounds)]
 
 
 def tables_of(constraint: GrammarConstraint) -> Tables:
-    """A copy of the tables of a constraint as they are now."""
+    """Return a copy of a constraint's present tables."""
     return Tables(constraint._core.to_arrays())

@@ -1,4 +1,4 @@
-"""A text token by token under a constraint: how many tokens could have come, what masks and commits took."""
+"""Follows a text token by token under a constraint: the number of choices, and the times of masks and commits."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from wfsa.errors import StateError
 
 
 def trace(constraint: Constraint, ids: Iterable[int]) -> Iterator[dict[str, Any]]:
-    """A step for each token that is committed, and last how it ends; masks are timed behind one that is not.
+    """Yield a step for each committed token, and finally the result. Masks are timed after an untimed first call.
 
-    `offset` is that of the first byte that is refused.
+    `offset` is that of the first refused byte.
     """
     state = constraint.start()
     offset = 0
     refused: dict[str, Any] = {}
     n = 0
     for token in ids:
-        state.fork().get_mask()  # what is made on first use is made
+        state.fork().get_mask()  # makes what is made on first use
         begin = time.perf_counter()
         mask = state.get_mask()
         mask_seconds = time.perf_counter() - begin
-        known = 0 <= token < constraint.vocab.n_tokens
-        if not known or token not in mask:
-            offset += _taken(state, constraint.vocab.tokens[token]) if known else 0
+        in_vocab = 0 <= token < constraint.vocab.n_tokens
+        if not in_vocab or token not in mask:
+            offset += _allowed_bytes(state, constraint.vocab.tokens[token]) if in_vocab else 0
             refused = {"refused": token, "offset": offset, "because": state.explain(token)}
             break
         begin = time.perf_counter()
@@ -44,8 +44,8 @@ def trace(constraint: Constraint, ids: Iterable[int]) -> Iterator[dict[str, Any]
     yield {"accepted": accepted, "tokens": n, **refused}
 
 
-def _taken(state: State, token: bytes) -> int:
-    """Bytes of a refused token that could have been written; none of one that is refused for what it is."""
+def _allowed_bytes(state: State, token: bytes) -> int:
+    """Return how many bytes of a refused token could have been written; 0 if it is refused because of its id."""
     state = state.fork()
     n = next((i for i in range(len(token)) if not state.commit_bytes(token[i : i + 1])), len(token))
     return n if n < len(token) else 0
@@ -54,5 +54,5 @@ def _taken(state: State, token: bytes) -> int:
 def _left(state: State) -> int | None:
     try:
         return int(state.min_tokens())
-    except StateError:  # it is not known under this policy
+    except StateError:  # unknown under this policy
         return None

@@ -1,6 +1,6 @@
-"""Items out of beams and out of tokens: the best of each request with their scores, and the items that rows spell.
+"""Items from beams and from tokens: the best items of each request with their scores, and the items that rows spell.
 
-Both are defined for whatever steps over items and names them: an index, or a state of a changing catalogue.
+Both work on anything that steps over items and names them: an index, or a state of a changing catalogue.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from wfsa.items.nodes import NONE, Int64s
 
 
 class NamesItems(Protocol):
-    """An index or a state of a catalogue; ``root`` is a node, an int or int64[2]."""
+    """An index, or a state of a catalogue. ``root`` is a node: an int or int64[2]."""
 
     @property
     def root(self) -> Any: ...
@@ -35,14 +35,14 @@ def top(items: NamesItems, beams: Beams, k: int, filters: Any = None) -> list[li
     order = np.argsort(-scores, axis=1, kind="stable")
     nodes = np.where(valid.reshape(*valid.shape, *[1] * (nodes.ndim - 2)), nodes, NONE)
     nodes = nodes[np.arange(len(order))[:, None], order]
-    found, width = items.item_ids(nodes, filters), nodes.shape[1]
+    ids, width = items.item_ids(nodes, filters), nodes.shape[1]
     best: list[list[tuple[ItemId, float]]] = []
     for request, row in enumerate(np.take_along_axis(scores, order, 1).tolist()):
         listed: list[tuple[ItemId, float]] = []
         for beam, score in enumerate(row):
             if len(listed) >= k:
                 break
-            listed += [(one, score) for one in found[request * width + beam]]
+            listed += [(one, score) for one in ids[request * width + beam]]
         best.append(listed[:k])
     return best
 
@@ -54,13 +54,13 @@ def ids_of_tokens(items: NamesItems, tokens: Any, filters: Any = None) -> list[l
 
 
 def nodes_of_tokens(items: NamesItems, rows: npt.NDArray[Any]) -> Int64s:
-    """The node that each row of tokens [rows, T] leads to: int64[rows], pairs int64[rows, 2] in a catalogue.
+    """Return the node that each row of tokens [rows, T] leads to: int64[rows]; in a catalogue pairs, int64[rows, 2].
 
-    A row stays at the node where its item is complete; -1 where it leaves the catalogue before. Raises ItemError on
-    anything but a table of integers.
+    A row stays at the node where its item is complete. It gets -1 if it leaves the catalogue before that. Raises
+    ItemError on anything but a table of integers.
     """
     if rows.ndim != 2 or rows.dtype.kind not in "iu":
-        raise ItemError(f"tokens are {rows.dtype}{list(rows.shape)}, not integers [rows, T]")
+        raise ItemError(f"tokens must be integers [rows, T], got {rows.dtype}{list(rows.shape)}")
     root = np.asarray(items.root, np.int64)
     nodes = np.full((len(rows), *root.shape), NONE, np.int64)
     nodes[...] = root
@@ -78,29 +78,33 @@ def nodes_of_tokens(items: NamesItems, rows: npt.NDArray[Any]) -> Int64s:
 
 
 def is_complete(items: NamesItems, nodes: Int64s) -> npt.NDArray[np.bool_]:
-    """bool[n]: whether an item is complete at each node, so that nothing can follow."""
+    """Return bool[n]: whether an item is complete at each node, so that nothing can follow."""
     complete: npt.NDArray[np.bool_] = is_node(nodes) & (np.diff(items.children(nodes)[0]) == 0)
     return complete
 
 
 def filters_of_rows(filters: Any, n_rows: int) -> Any:
-    """One filter for all rows, or one a row: a request's rows follow one another, as ``generate`` returns them.
+    """Return one filter for all rows, or one per row.
 
-    Raises ItemError where the rows are not a multiple of the filters.
+    The rows of a request are consecutive, as ``generate`` returns them.
+
+    Raises ItemError if the number of rows is not a multiple of the number of filters.
     """
     if not isinstance(filters, Sequence):
         return filters
     if not filters or n_rows % len(filters):
-        raise ItemError(f"{len(filters)} filters for {n_rows} rows: the rows must be a multiple of the filters")
+        raise ItemError(
+            f"{len(filters)} filters for {n_rows} rows: the number of rows must be a multiple of the number of filters"
+        )
     return [one for one in filters for _ in range(n_rows // len(filters))]
 
 
 def on_host(array: Any) -> npt.NDArray[Any]:
-    """A NumPy, JAX or torch array, on any device, as a NumPy array."""
+    """Return an array of NumPy, JAX or torch, on any device, as a NumPy array."""
     return np.asarray(array.detach().cpu() if hasattr(array, "detach") else array)
 
 
 def is_node(nodes: Int64s) -> npt.NDArray[np.bool_]:
-    """bool[n] of int64[n], or of pairs int64[n, 2]: whether there is a node."""
-    there: npt.NDArray[np.bool_] = nodes >= 0 if nodes.ndim == 1 else np.any(nodes >= 0, axis=1)
-    return there
+    """Return bool[n] for int64[n], or for pairs int64[n, 2]: whether each is a node."""
+    exists: npt.NDArray[np.bool_] = nodes >= 0 if nodes.ndim == 1 else np.any(nodes >= 0, axis=1)
+    return exists

@@ -1,6 +1,6 @@
-"""The arrays of a layout, from sorted leaves, through the compiled passes of ext/items/layout.hpp.
+"""The arrays of a layout, built from sorted leaves by the compiled passes of ext/items/layout.hpp.
 
-The NumPy twins in ``tests/oracles/item_layouts.py`` give the same arrays, bit for bit.
+The NumPy versions in ``tests/oracles/item_layouts.py`` give the same arrays, bit for bit.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from wfsa.items.levels import Levels
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SortedLeaves:
-    """Distinct rows in order. ``lcp[u]`` uint8[U]: codes shared with leaf u - 1. ``lengths``: None when all are L.
+    """Distinct rows in order. ``lcp[u]`` uint8[U]: the number of codes shared with leaf u - 1.
 
-    ``nodes`` int64[L + 1]: how many nodes each level has.
+    ``lengths`` is None if all leaves have L codes. ``nodes`` int64[L + 1] counts the nodes of each level.
     """
 
     levels: Levels
@@ -45,7 +45,7 @@ class SortedLeaves:
 
 
 def survey(levels: Levels, lcp: npt.NDArray[np.uint8], lengths: npt.NDArray[np.uint8] | None) -> SortedLeaves:
-    """Count the nodes; drop lengths that say nothing."""
+    """Count the nodes, and drop the lengths if all are equal to L."""
     if lengths is not None and len(lengths) and int(lengths.min()) == len(levels):
         lengths = None
     nodes, prefixes = items_build.node_counts(lcp, lengths, len(levels))
@@ -55,16 +55,18 @@ def survey(levels: Levels, lcp: npt.NDArray[np.uint8], lengths: npt.NDArray[np.u
 def check_depth(depth: int, leaves: SortedLeaves) -> None:
     """Raise ItemError on a head depth that these leaves do not allow."""
     if not 0 <= depth <= len(leaves.levels):
-        raise ItemError(f"head depth {depth} for items of {len(leaves.levels)} levels")
+        raise ItemError(f"head depth must be 0 to {len(leaves.levels)}, the number of levels, got {depth}")
     if depth > leaves.min_length:
-        raise ItemError(f"head depth {depth}, but an item has {leaves.min_length} codes; no item may end in the head")
+        raise ItemError(
+            f"head depth {depth} is too large: an item has {leaves.min_length} codes, and no item may end in the head"
+        )
     HeadShape.of(depth, leaves.levels.sizes)
 
 
 def head_tables(
     leaves: SortedLeaves, depth: int, columns: list[npt.NDArray[Any]]
 ) -> tuple[HeadShape, npt.NDArray[Any], npt.NDArray[np.int32]]:
-    """The head's shape, its starts of all levels in one array, and its packed mask."""
+    """Return the head's shape, its starts of all levels in one array, and its packed mask."""
     sizes = leaves.levels.sizes
     shape = HeadShape.of(depth, sizes)
     starts = np.zeros(shape.slot_offset[-1], offset_dtype(leaves.n))
@@ -86,7 +88,11 @@ def head_tables(
 def make_interval(
     leaves: SortedLeaves, depth: int, small: int, head: list[npt.NDArray[Any]], columns: npt.NDArray[Any]
 ) -> IntervalLayout:
-    """``head``: columns of the head's levels; ``columns``: [L - depth, U], kept as it is."""
+    """Make the layout ``interval``.
+
+    ``head`` has the columns of the head's levels. ``columns``, [L - depth, U], has the others and is kept without a
+    copy.
+    """
     n_levels = len(leaves.levels)
     shape, starts, mask = head_tables(leaves, depth, head)
     lists, first_child, begins, words = items_build.child_lists(
@@ -105,7 +111,7 @@ def make_interval(
 
 
 def make_csr(leaves: SortedLeaves, depth: int, columns: list[npt.NDArray[Any]]) -> CsrLayout:
-    """``columns``: all levels' columns; they are not kept."""
+    """Make the layout ``csr``. ``columns`` has the columns of all levels; they are not kept."""
     shape, starts, mask = head_tables(leaves, depth, columns)
     n_states = int(leaves.nodes[depth:].sum())
     wide = offset_dtype(max(leaves.n, n_states))

@@ -1,12 +1,13 @@
 """Beam search over items with a causal language model and its KV cache, in plain torch.
 
-    found = beam_search(model, index, input_ids, width=20)
-    found.items[0]                  # the id of each beam's first item, best first, -1 where there are no more
-    index.top(found.beams, 10)      # for each prompt the ten best (id, score)
+    result = beam_search(model, index, input_ids, width=20)
+    result.items[0]                 # the id of the first item of each beam, best first; -1 if there are no more
+    index.top(result.beams, 10)     # the ten best (id, score) of each prompt
 
-Prompts are read once; then every step feeds one token a beam, and the cache follows the beams (``reorder_cache``). An
-index or a catalogue steps on the host, so logits go there at each step. A ``TorchItems`` or ``TritonItems`` steps on
-its device: the search then reads no value on the host, and the items are looked up once at the end.
+The prompts are read once. Then every step feeds one token per beam, and the cache follows the beams
+(``reorder_cache``). An index or a catalogue steps on the host, so each step copies logits to the host. A ``TorchItems``
+or ``TritonItems`` steps on its device: the search then reads no value on the host, and looks the items up once at the
+end.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ from wfsa.model_cache import cache_argument
 class ItemSearch:
     """The result of :func:`beam_search`.
 
-    beams    the last Beams, on the device of a TorchItems, else of NumPy
-    items    [B, width]: the first live item of each beam; int64 with -1 where there is no beam, or where ids are
-             strings objects with None there
+    beams: the last Beams; on the device for a TorchItems, otherwise of NumPy.
+    items: [B, width], the first live item of each beam. int64 with -1 if there is no beam; for ids that are strings,
+        objects with None.
     """
 
     beams: Beams
@@ -57,27 +58,32 @@ def beam_search(
     normalise: Normalise = "full",
     filters: Filters | LiveFilters = None,
 ) -> ItemSearch:
-    """The ``width`` best items that a beam of ``width`` finds for each prompt.
+    """Return the ``width`` best items that a beam search of that width finds for each prompt.
 
-    model           transformers' decoder-only models, or anything called the same: ``model(input_ids, attention_mask,
-                    position_ids, cache, use_cache)`` with ``.logits`` and ``.cache``, whose cache has
-                    ``batch_repeat_interleave`` and ``reorder_cache``; `past_key_values` is taken for `cache`
-    items           an index, or a changing catalogue, whose state at the call is searched: both step on the host; a
-                    TorchItems (of either) or TritonItems steps on its device
-    input_ids       int64[B, P], padded on the left
-    attention_mask  [B, P], 0 at padding; None: no padding
-    filters         one for all prompts, or one (or None) a prompt; those of a catalogue for a catalogue
+    model: a decoder-only model of transformers, or anything that is called the same way: ``model(input_ids,
+        attention_mask, position_ids, cache, use_cache)`` with ``.logits`` and ``.cache``. The cache needs
+        ``batch_repeat_interleave`` and ``reorder_cache``. The argument may be named ``past_key_values`` instead of
+        ``cache``.
+    items: an index, or a changing catalogue, whose state at the call is searched; both step on the host. A TorchItems
+        (of either) or a TritonItems steps on its device.
+    input_ids: int64[B, P], padded on the left.
+    width: the number of beams per prompt.
+    attention_mask: [B, P], 0 at padding; None for no padding.
+    normalise: see ``wfsa.items.beams``.
+    filters: one for all prompts, or a list with one (or None) per prompt; filters of a catalogue for a catalogue.
 
-    Scores are sums of log-probabilities under ``normalise`` (see ``wfsa.items.beams``). With at least as many beams as
-    items the ranking is exhaustive. Raises ItemError where the logits do not have the index's size (build it with
-    ``logits_size=``), or on empty prompts.
+    Scores are sums of log-probabilities under ``normalise``. With at least as many beams as items, the ranking is
+    exhaustive. Raises ItemError if the logits do not have the index's size (then build it with ``logits_size=``), or on
+    empty prompts.
     """
     if input_ids.ndim != 2 or input_ids.shape[1] < 1:
-        raise ItemError(f"prompts have shape {list(input_ids.shape)}, not [B, P] with P >= 1")
+        raise ItemError(f"prompts must have shape [B, P] with P >= 1, got {list(input_ids.shape)}")
     n_requests, n_prompt = input_ids.shape
     mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask.to(input_ids.dtype)
     if tuple(mask.shape) != (n_requests, n_prompt):
-        raise ItemError(f"attention_mask has shape {list(mask.shape)}, the prompts {[n_requests, n_prompt]}")
+        raise ItemError(
+            f"attention_mask must have the shape of the prompts, {[n_requests, n_prompt]}, got {list(mask.shape)}"
+        )
     steps = _steps(items, filters, n_requests)
     beams = steps.start()
     with torch.no_grad():
@@ -91,7 +97,7 @@ def beam_search(
                 break
             argument = cache_argument(model, output)
             (cache,) = argument.values()
-            if step == 0:  # from one row a prompt to one a beam
+            if step == 0:  # from one row per prompt to one per beam
                 cache.batch_repeat_interleave(width)
                 mask, position = mask.repeat_interleave(width, 0), position.repeat_interleave(width, 0)
                 first_row = torch.arange(n_requests, device=input_ids.device)[:, None] * width
@@ -99,7 +105,8 @@ def beam_search(
                 cache.reorder_cache((first_row + _tensor(beams.parents, input_ids)).reshape(-1))
             mask = torch.cat([mask, torch.ones_like(mask[:, :1])], 1)
             position = position + 1
-            tokens = _tensor(beams.tokens, input_ids).clamp(min=0).reshape(-1, 1)  # a missing beam feeds anything
+            # the token of a missing beam does not matter
+            tokens = _tensor(beams.tokens, input_ids).clamp(min=0).reshape(-1, 1)
             output = model(input_ids=tokens, attention_mask=mask, position_ids=position, use_cache=True, **argument)
             logits = output.logits[:, -1].reshape(n_requests, width, -1)
     return ItemSearch(beams, steps.first_items(beams))
@@ -109,7 +116,7 @@ class _OnDevice:
     """The steps of a TorchItems or TritonItems."""
 
     def __init__(self, items: TorchItems, filters: Any, n_requests: int) -> None:
-        self._items, self._given, self._n_requests = items, filters, n_requests
+        self._items, self._host_filters, self._n_requests = items, filters, n_requests
         self._filters = items.filters(filters, n_requests)
         self.n_steps = items.n_levels + (items.end_token is not None)
 
@@ -122,12 +129,12 @@ class _OnDevice:
         )
 
     def first_items(self, beams: Beams) -> npt.NDArray[Any]:
-        found: npt.NDArray[Any] = self._items.index.first_item(on_host(beams.nodes), self._given)
-        return found
+        ids: npt.NDArray[Any] = self._items.index.first_item(on_host(beams.nodes), self._host_filters)
+        return ids
 
 
 class _OnHost:
-    """The steps of an index or of one state of a catalogue."""
+    """The steps of an index, or of one state of a catalogue."""
 
     def __init__(self, items: ItemIndex | LiveItems, filters: Any, n_requests: int) -> None:
         self._items: Any = items
@@ -146,8 +153,8 @@ class _OnHost:
         return after
 
     def first_items(self, beams: Beams) -> npt.NDArray[Any]:
-        found: npt.NDArray[Any] = self._items.first_item(beams.nodes, self._filters)
-        return found
+        ids: npt.NDArray[Any] = self._items.first_item(beams.nodes, self._filters)
+        return ids
 
 
 def _steps(items: Any, filters: Any, n_requests: int) -> _OnDevice | _OnHost:
@@ -163,5 +170,5 @@ def _steps(items: Any, filters: Any, n_requests: int) -> _OnDevice | _OnHost:
 
 
 def _tensor(array: Any, like: Tensor) -> Tensor:
-    """A step's array as a tensor with another's device and type."""
+    """Return a step's array as a tensor with the device and dtype of another tensor."""
     return torch.as_tensor(array).to(like.device, like.dtype)

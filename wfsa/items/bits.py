@@ -1,4 +1,4 @@
-"""Packed bits: bit ``i % 32`` of word ``i // 32``, words as int32, as the masks of the whole package are."""
+"""Packed bits: bit ``i % 32`` of word ``i // 32``, with words as int32, like all masks of the package."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ _ONES: Final = np.asarray([byte.bit_count() for byte in range(256)], np.uint8)
 
 
 def pack_bits(present: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
-    """bool[..., 32 * W] to int32[..., W]."""
+    """Pack bool[..., 32 * W] into int32[..., W]."""
     return np.packbits(present, axis=-1, bitorder="little").view("<i4").astype(np.int32, copy=False)
 
 
 def popcount(words: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Set bits of each word of int32 or uint32."""
+    """Count the set bits of each word of int32 or uint32."""
     flat = np.ascontiguousarray(words)
     per_byte = _ONES[flat.reshape(-1).view(np.uint8)].reshape(*flat.shape, 4)
     return np.asarray(per_byte.sum(axis=-1, dtype=np.int64))
 
 
 def ranks(words: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
-    """Set bits before each word."""
+    """Count the set bits before each word."""
     counts = popcount(words)
     return np.cumsum(counts) - counts

@@ -1,8 +1,9 @@
-"""Building an index: read, sort, find the nodes, lay out. In memory, or by sorted runs on disk that are merged.
+"""Building an index: read the rows, sort them, find the nodes, lay out. In memory, or by merging sorted runs on disk.
 
-Out of core, memory holds one run (``memory`` bytes of records and rows) and what the operating system keeps of the
-mapped files; the index's arrays themselves are then mapped from unlinked files in ``scratch``, so that ``save`` and
-use page them in. Disk: ``8 K + 4`` bytes a row for runs (K = words of a key) and the index, until the runs are merged.
+Out of core, memory holds one run (``memory`` bytes of records and rows) and whatever the operating system caches of the
+mapped files. The index's arrays are then mapped from unlinked files in ``scratch``, so that ``save`` and use page them
+in. Until the runs are merged, the disk holds ``8 K + 4`` bytes per row for the runs (K = words of a key), and the
+index.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ MERGE_BATCH: Final = 1 << 20
 
 @dataclass(slots=True)
 class Scratch:
-    """Arrays in memory, or in files of a folder that are unlinked at once and vanish with the array."""
+    """Makes arrays in memory, or in files of a folder that are unlinked at once and vanish with the array."""
 
     folder: Path | None
 
@@ -78,7 +79,7 @@ class Runs:
 
 
 def build(sids: Any, item_ids: Any, spec: BuildSpec) -> IndexData:
-    """Rows in memory, or an iterator of chunks."""
+    """Build an index from rows in memory, or from an iterator of chunks."""
     if isinstance(sids, Iterator):
         return _build_chunks(sids, item_ids, spec)
     rows = read_rows(sids)
@@ -99,7 +100,7 @@ def _build_rows(
     sorter: items_build.RowSorter,
     spec: BuildSpec,
 ) -> IndexData:
-    """In memory: sort the records, look at the nodes, unpack the columns."""
+    """Build in memory: sort the records, survey the nodes, unpack the columns."""
     n, n_levels = len(rows), len(levels)
     sorter.sort(rows.data, rows.offsets, 0, spec.n_threads, lambda x: spec.report("sort", 0.05 + 0.65 * x))
     n_leaves = sorter.count_leaves(spec.n_threads)
@@ -121,16 +122,16 @@ def _build_rows(
     sorter.emit(spec.n_threads, wide, None, None, None, None, [*head, *keep], code.itemsize)
     sorter.release()
     spec.report("layout", 0.85)
-    found = fingerprint([*head, *keep], leaves.lengths, order, indptr, ids)
-    built = IndexData(_layout(leaves, depth, head, keep, spec), n, order, indptr, ids, found)
+    digest = fingerprint([*head, *keep], leaves.lengths, order, indptr, ids)
+    built = IndexData(_layout(leaves, depth, head, keep, spec), n, order, indptr, ids, digest)
     spec.report("layout", 1.0)
     return built
 
 
 def _build_chunks(chunks: Iterator[Any], item_ids: Any, spec: BuildSpec) -> IndexData:
-    """Collect chunks up to the memory allowed; what is not everything is sorted and becomes a run on disk."""
+    """Collect chunks up to the allowed memory. If there are more, sort each load and write it as a run to disk."""
     if item_ids is not None:
-        raise ItemError("item ids of chunks come with the chunks: ItemChunk(rows, ids)")
+        raise ItemError("item_ids cannot be given for chunks; give each chunk its ids: ItemChunk(rows, ids)")
     first = next(chunks, None)
     if first is None:
         if spec.vocab_size is None or np.ndim(spec.vocab_size) == 0:
@@ -139,29 +140,29 @@ def _build_chunks(chunks: Iterator[Any], item_ids: Any, spec: BuildSpec) -> Inde
     n_levels = levels_of_chunks(first, spec.vocab_size)
     parts: list[Rows] = []
     all_ids: list[Ids] = []
-    runs, sorter, levels, n, held = Runs(spec.folder), None, None, 0, 0
+    runs, sorter, levels, n, pending = Runs(spec.folder), None, None, 0, 0
     try:
         for chunk in chain([first], chunks):
-            rows, ids = read_chunk(chunk, n_levels, n + held)
-            if (ids is None) != (not all_ids) and n + held:
-                raise ItemError("some chunks have item ids and some have none")
+            rows, ids = read_chunk(chunk, n_levels, n + pending)
+            if (ids is None) != (not all_ids) and n + pending:
+                raise ItemError("some chunks have item ids and others do not")
             if ids is not None:
                 all_ids.append(ids)
-            _check_count(n + held + len(rows))
+            _check_count(n + pending + len(rows))
             for part in _slices(rows, spec, n_levels):
                 parts.append(part)
-                held += len(part)
-                if held * _row_bytes(parts, n_levels) >= spec.memory:
+                pending += len(part)
+                if pending * _row_bytes(parts, n_levels) >= spec.memory:
                     levels = levels or _chunk_levels(n_levels, spec)
                     sorter = _run(parts, levels, n, spec, runs)
-                    n, held, parts = n + held, 0, []
+                    n, pending, parts = n + pending, 0, []
         ids = join_ids(all_ids) if all_ids else None
         if not runs.sizes:
             return build(join_rows(parts, n_levels), ids, spec)
         assert levels is not None
-        if held:
+        if pending:
             sorter = _run(parts, levels, n, spec, runs)
-            n += held
+            n += pending
         assert sorter is not None
         del parts, sorter
         return _merge(runs, levels, n, ids, spec)
@@ -170,7 +171,7 @@ def _build_chunks(chunks: Iterator[Any], item_ids: Any, spec: BuildSpec) -> Inde
 
 
 def _merge(runs: Runs, levels: Levels, n: int, ids: Ids | None, spec: BuildSpec) -> IndexData:
-    """Merge the runs by batches; all columns first, since the head's depth depends on all leaves."""
+    """Merge the runs in batches. All columns are made first, since the head's depth depends on all leaves."""
     sorter = items_build.RowSorter(np.asarray(levels.sizes, np.int64), True)
     for run in runs.arrays():
         sorter.add_run(run)
@@ -201,21 +202,24 @@ def lay_out(
     ids: Ids | None,
     spec: BuildSpec,
 ) -> IndexData:
-    """From sorted leaves with all their columns, code[L, at least U], which are taken over."""
+    """Lay out an index from sorted leaves with all their columns, code[L, at least U], whose memory is reused."""
     n_leaves = len(lcp)
     leaves = survey(levels, lcp, lengths)
     depth = _depth(leaves, spec)
     head = [columns[level, :n_leaves].copy() for level in range(depth)]
     keep = _compact(columns, depth, n_leaves)
     spec.report("layout", 0.95)
-    found = fingerprint([*head, *keep], leaves.lengths, order, indptr, ids)
+    digest = fingerprint([*head, *keep], leaves.lengths, order, indptr, ids)
     layout = _layout(leaves, depth, head, keep, spec)
     spec.report("layout", 1.0)
-    return IndexData(layout, n, order, indptr, ids, found)
+    return IndexData(layout, n, order, indptr, ids, digest)
 
 
 def _compact(columns: npt.NDArray[Any], depth: int, n_leaves: int) -> npt.NDArray[Any]:
-    """[L - depth, n_leaves] in the memory of [L, N], by blocks, since a row may move onto itself."""
+    """Move the columns from depth on, [L - depth, n_leaves], to the front of the memory of [L, N].
+
+    It copies by blocks, since a row may overlap its own target.
+    """
     n_levels, n = columns.shape
     if n == n_leaves:
         return columns[depth:]
@@ -269,7 +273,7 @@ def _run(parts: list[Rows], levels: Levels, first: int, spec: BuildSpec, runs: R
 
 
 def join_rows(parts: Sequence[Rows], n_levels: int) -> Rows:
-    """The parts one after another."""
+    """Concatenate the parts."""
     if len(parts) == 1:
         return parts[0]
     if all(part.offsets is None for part in parts):
@@ -287,32 +291,35 @@ def join_rows(parts: Sequence[Rows], n_levels: int) -> Rows:
 
 
 def _slices(rows: Rows, spec: BuildSpec, n_levels: int) -> Iterable[Rows]:
-    """A chunk that is larger than the memory allowed, in parts."""
+    """Split a chunk that is larger than the allowed memory."""
     step = max(spec.memory // _row_bytes([rows], n_levels), 1)
     return (rows.part(begin, min(begin + step, len(rows))) for begin in range(0, len(rows), step))
 
 
 def _row_bytes(parts: Sequence[Rows], n_levels: int) -> int:
-    """Bytes that a row takes while a run is made: its codes (twice, when parts are joined), and its record."""
+    """Return the bytes per row while a run is made: its codes (twice, if parts are joined), and its record."""
     return 2 * n_levels * max(part.data.dtype.itemsize for part in parts) + 8 * n_levels // 2 + 12
 
 
 def read_chunk(chunk: Any, n_levels: int, first: int) -> tuple[Rows, Ids | None]:
-    """One form for what an iterator gives; ItemError, which counts rows from ``first``, on what does not fit."""
-    given = chunk if isinstance(chunk, ItemChunk) else ItemChunk(chunk)
-    rows = read_rows(given.rows, n_levels)
+    """Read a chunk of an iterator into one form; ``first`` is its first row's number.
+
+    Raises ItemError if it does not fit.
+    """
+    item_chunk = chunk if isinstance(chunk, ItemChunk) else ItemChunk(chunk)
+    rows = read_rows(item_chunk.rows, n_levels)
     if rows.n_levels != n_levels:
-        raise ItemError(f"rows from number {first} on have {rows.n_levels} levels, those before {n_levels}")
-    return rows, None if given.ids is None else _ids(given.ids, len(rows))
+        raise ItemError(f"rows from number {first} on have {rows.n_levels} levels, but the rows before have {n_levels}")
+    return rows, None if item_chunk.ids is None else _ids(item_chunk.ids, len(rows))
 
 
 def levels_of_chunks(first: Any, vocab_size: Any) -> int:
-    """How many levels items have that come in chunks, from the first of them."""
+    """Return the number of levels of items that come in chunks, from the first chunk."""
     if vocab_size is not None and np.ndim(vocab_size) == 1:
         return len(vocab_size)
     rows = read_rows(first.rows if isinstance(first, ItemChunk) else first)
     if rows.offsets is not None:
-        raise ItemError("chunks of rows with different lengths need vocab_size with one entry a level")
+        raise ItemError("chunks of rows with different lengths need vocab_size with one entry per level")
     return rows.n_levels
 
 
@@ -323,19 +330,19 @@ def _chunk_levels(n_levels: int, spec: BuildSpec) -> Levels:
 
 
 def largest_codes(rows: Rows, first: int, threads: int) -> npt.NDArray[np.int64]:
-    """The largest code of each level, -1 for none. Raises ItemError on a negative one or one past 2^31 - 1."""
+    """Return the largest code of each level, -1 for none. Raises ItemError on a code below 0 or above 2147483647."""
     low, high = items_build.code_extremes(rows.data, rows.offsets, rows.n_levels, threads)
     if len(rows) and (int(low.min()) < 0 or int(high.max()) >= 1 << 31):
         padded, _ = rows.padded()
         bad = int(np.argmax(((padded < 0) | (padded >= 1 << 31)).any(axis=1)))
-        what = "a negative code" if min(rows.row(bad)) < 0 else "a code past 2147483647"
+        what = "a negative code" if min(rows.row(bad)) < 0 else "a code above 2147483647"
         raise ItemError(f"item {first + bad} has {what}: {rows.row(bad)}")
-    found: npt.NDArray[np.int64] = high
-    return found
+    largest: npt.NDArray[np.int64] = high
+    return largest
 
 
-def _ids(given: Any, n: int) -> Ids:
-    ids = read_ids(given)
+def _ids(source: Any, n: int) -> Ids:
+    ids = read_ids(source)
     if len(ids) != n:
         raise ItemError(f"{len(ids)} item_ids for {n} items")
     return ids
@@ -343,4 +350,4 @@ def _ids(given: Any, n: int) -> Ids:
 
 def _check_count(n: int) -> None:
     if n > MAX_ROWS:
-        raise LimitError(f"{n:,} rows; one build takes {MAX_ROWS:,}")
+        raise LimitError(f"one build takes at most {MAX_ROWS:,} rows, got {n:,}")

@@ -1,4 +1,4 @@
-"""What a build is asked for: one specification for an index in one file and for one in shards."""
+"""The options of a build, the same for an index in one file and for one in shards."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from wfsa.items.nodes import MAX_COUNT
 
 Progress = Callable[[str, float], None]
 LAYOUTS: Final = ("interval", "csr")
-MAX_THREADS: Final = (1 << 31) - 1  # more than 256 are as good as 256
+MAX_THREADS: Final = (1 << 31) - 1  # above 256 no thread gets work
 
 
 def default_threads() -> int:
@@ -29,9 +29,9 @@ def default_threads() -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildSpec:
-    """The options of ``ItemIndex.build`` and ``ItemIndex.build_distributed``, which say what each means.
+    """The options of ``ItemIndex.build`` and ``ItemIndex.build_distributed``, where each is explained.
 
-    ``ranked``: items are named by their rank. Raises ItemError on what cannot be.
+    ``ranked``: items are named by their rank. Raises ItemError on values out of range.
     """
 
     vocab_size: Any = None
@@ -50,13 +50,13 @@ class BuildSpec:
 
     def __post_init__(self) -> None:
         if self.layout not in LAYOUTS:
-            raise ItemError(f"layout={self.layout!r}; it is one of {', '.join(LAYOUTS)}")
+            raise ItemError(f"layout must be one of {', '.join(LAYOUTS)}, got {self.layout!r}")
         if not 1 <= self.small <= MAX_COUNT:
-            raise ItemError(f"small nodes of up to {self.small} leaves; 1 to {MAX_COUNT} are possible")
+            raise ItemError(f"small must be 1 to {MAX_COUNT}, got {self.small}")
         if not 1 <= self.n_threads <= MAX_THREADS:
-            raise ItemError(f"threads must be 1 to {MAX_THREADS}, not {self.threads}")
+            raise ItemError(f"threads must be 1 to {MAX_THREADS}, got {self.threads}")
         if self.memory < 1 << 20:
-            raise ItemError(f"memory of {self.memory} bytes; the least is {1 << 20}")
+            raise ItemError(f"memory must be at least {1 << 20} bytes, got {self.memory}")
 
     @property
     def n_threads(self) -> int:
@@ -64,22 +64,22 @@ class BuildSpec:
 
     @property
     def folder(self) -> Path:
-        """Where files for sorting go."""
+        """The folder for the files of sorting."""
         return Path(tempfile.gettempdir() if self.scratch is None else self.scratch)
 
     def report(self, stage: str, fraction: float) -> None:
-        """Tell ``progress`` of a stage."""
+        """Report a stage to ``progress``."""
         if self.progress is not None:
             self.progress(stage, fraction)
 
     def levels(self, n_levels: int, largest: npt.NDArray[np.int64] | None = None) -> Levels:
-        """The levels of items with these largest codes (None: not known). Raises ItemError where they do not fit."""
+        """Return the levels for these largest codes (None if unknown). Raises ItemError if they do not fit."""
         if largest is None:
             largest = np.full(n_levels, -1, np.int64)
         return make_levels(n_levels, largest, self.vocab_size, self.offsets, self.logits_size, self.end_token)
 
     def with_levels(self, levels: Levels) -> BuildSpec:
-        """The same for these levels."""
+        """Return the same specification with these levels."""
         return replace(
             self,
             vocab_size=levels.sizes,
@@ -89,5 +89,5 @@ class BuildSpec:
         )
 
     def layout_options(self) -> dict[str, Any]:
-        """The layout of what is put together from shards, as a manifest has it."""
+        """Return the options of the layout that the manifest of a sharded build records."""
         return {"name": self.layout, "head_depth": self.head_depth, "small": self.small}

@@ -1,24 +1,24 @@
-"""The layout ``csr``: STATIC's, a dense head and a compressed sparse row matrix of the trie's other nodes.
+"""The layout ``csr``, that of STATIC: a dense head, and a compressed sparse row matrix of the trie's other nodes.
 
-After Su et al., arXiv 2602.22647: the first ``depth`` levels (0 .. 3) are dense tables with a bit-packed mask, the rest
+After Su et al., arXiv 2602.22647. The first ``depth`` levels (0 .. 3) are dense tables with a bit-packed mask. The rest
 of the trie is one sparse row per node (*state*), numbered breadth first::
 
     head_mask      int32[…]                    which children exist above the head's last level (wfsa/items/head.py)
-    head_state     offset[V0 · … · V(depth-1)] state of each prefix of `depth` codes, -1 where there is none
+    head_state     offset[V0 · … · V(depth-1)] state of each prefix of `depth` codes, -1 if no item has it
     indptr         offset[n_states + 1]        the edges of state s are indptr[s] .. indptr[s + 1]
     codes          uint8 | uint16 | int32 [n_edges]
 
-Breadth first, edge e leads to state ``n_head + e``, where n_head is the number of states at the head's last level, so
-the published array of targets is arithmetic here. ``benches/`` has the arrays as published.
+Breadth first, edge e leads to state ``n_head + e``, where n_head is the number of states at the head's last level. So
+arithmetic replaces the published array of targets. ``benches/`` has the arrays as published.
 
-Filters and item ids need to know which leaves are below a state. That is not in the published layout:
+Filters and item ids need to know which leaves are below a state. The published layout does not have that:
 
     starts         offset[…]                   the head's levels, as in the layout interval
     leaf_low       offset[n_states]            first leaf below a state
-    leaf_high      offset[n_states]            end of the leaves, only where items have different lengths
-    lengths        uint8[U]                    only where items have different lengths
+    leaf_high      offset[n_states]            end of the leaves, only if items have different lengths
+    lengths        uint8[U]                    only if items have different lengths
 
-Cost on N uniform items: about ``(L - 2) (b + 8)`` bytes an item: a node for nearly every code.
+Cost for N uniform items: about ``(L - 2) (b + 8)`` bytes per item, since nearly every code has its own node.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ class CsrLayout:
 
     @property
     def n_head(self) -> int:
-        """States at the head's last level."""
+        """The number of states at the head's last level."""
         return self.state_offset[1] - self.state_offset[0]
 
     @property
     def slot_offset(self) -> tuple[int, ...]:
-        """First slot of the head's levels ``0 .. depth``, then the number of slots."""
+        """The first slot of each of the head's levels ``0 .. depth``, then the number of slots."""
         return HeadShape.of(self.depth, self.levels.sizes).slot_offset
 
     @property
@@ -76,7 +76,7 @@ class CsrLayout:
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
     def sequences(self, leaves: Int64s) -> npt.NDArray[np.int32]:
-        """Codes int32[n, L] of leaves, -1 past an end."""
+        """Return the codes int32[n, L] of leaves, -1 after the end of an item."""
         out = np.full((len(leaves), len(self.levels)), -1, np.int32)
         offset = self.slot_offset
         head = self.starts[offset[self.depth] : offset[self.depth + 1]]
@@ -87,14 +87,14 @@ class CsrLayout:
             begin, end = self.state_offset[level + 1 - self.depth : level + 3 - self.depth]
             low = self.leaf_low[begin:end]
             at = np.searchsorted(low, leaves, side="right").astype(np.int64) - 1
-            there = np.ones(len(leaves), np.bool_)
+            is_inside = np.ones(len(leaves), np.bool_)
             if self.lengths is not None:
-                there = self.lengths[leaves] > level
-            out[there, level] = self.codes[begin + at[there] - self.n_head]
+                is_inside = self.lengths[leaves] > level
+            out[is_inside, level] = self.codes[begin + at[is_inside] - self.n_head]
         return out
 
     def widest(self) -> list[int]:
-        """For each level 0 .. L - 1 the most entries that expanding one of its nodes reads."""
+        """Return, for each level 0 .. L - 1, the largest number of entries that expanding one of its nodes reads."""
         widths = [*self.levels.sizes[: self.depth]]
         for begin, end in list(pairwise(self.state_offset))[:-1]:
             counts = np.diff(self.indptr[begin : end + 1])
@@ -103,16 +103,16 @@ class CsrLayout:
 
 
 def check_csr(layout: CsrLayout) -> None:
-    """Raise ItemError unless every index in the arrays is in range and the offsets rise; O(bytes)."""
+    """Raise ItemError unless every index in the arrays is in range and the offsets ascend; O(bytes)."""
     n, n_levels, depth, offsets = layout.n_leaves, len(layout.levels), layout.depth, layout.state_offset
     if not 0 <= depth <= n_levels:
-        raise ItemError(f"head depth {depth} is impossible")
+        raise ItemError(f"head depth must be 0 to {n_levels}, got {depth}")
     shape = HeadShape.of(depth, layout.levels.sizes)
     n_states = len(layout.leaf_low)
     if len(offsets) != n_levels - depth + 2 or offsets[0] != 0 or offsets[-1] != n_states:
         raise ItemError("the states' offsets do not fit the arrays")
     if any(a > b for a, b in pairwise(offsets)):
-        raise ItemError("the states' offsets fall")
+        raise ItemError("the states' offsets are not in ascending order")
     if len(layout.starts) != shape.slot_offset[-1] or len(layout.head_mask) != shape.mask_offset[-1]:
         raise ItemError("the head's tables do not fit its depth")
     for begin, end in pairwise(shape.slot_offset):
@@ -127,9 +127,9 @@ def check_csr(layout: CsrLayout) -> None:
     if len(indptr) != n_states + 1 or int(indptr[0]) != 0 or int(indptr[-1]) != len(layout.codes):
         raise ItemError("the rows' offsets do not fit the edges")
     if np.any(np.diff(indptr) < 0) or len(layout.codes) != n_states - layout.n_head:
-        raise ItemError("the rows' offsets fall, or edges and states differ in number")
+        raise ItemError("the rows' offsets are not in ascending order, or the numbers of edges and states do not match")
     if layout.codes.dtype != layout.levels.code_dtype:
-        raise ItemError(f"codes have type {layout.codes.dtype}")
+        raise ItemError(f"codes must have type {layout.levels.code_dtype}, got {layout.codes.dtype}")
     for level in range(depth, n_levels):
         begin, end = offsets[level - depth], offsets[level - depth + 1]
         edges = layout.codes[int(indptr[begin]) : int(indptr[end])]
@@ -141,4 +141,4 @@ def check_csr(layout: CsrLayout) -> None:
         ):
             raise ItemError(f"{name} is out of range")
     if layout.lengths is not None and layout.lengths.shape != (n,):
-        raise ItemError(f"lengths have shape {layout.lengths.shape}, not ({n},)")
+        raise ItemError(f"lengths must have shape ({n},), got {layout.lengths.shape}")

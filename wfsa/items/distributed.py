@@ -1,11 +1,12 @@
-"""Building a catalogue on a Ray cluster: the steps of ``wfsa/items/sharded_build.py`` as Ray's tasks.
+"""Building a catalogue on a Ray cluster: the steps of ``wfsa/items/sharded_build.py`` as tasks of Ray.
 
-Nothing here is a protocol, a scheduler or a lock: Ray moves the rows from the tasks that read to those that pack,
-spills what does not fit into its object stores to disk, and runs a task again, and what its inputs came from, when the
-process or the machine that ran it is gone. Shards are written where they are made; the caller's process sees keys of a
-sample and the shards' names.
+This module has no protocol, scheduler or lock of its own. Ray moves the rows from the tasks that read to those that
+pack, and spills what does not fit into its object stores to disk. If the process or machine that ran a task is lost,
+Ray runs the task again, with the tasks that its inputs came from. Shards are written on the machine where they are
+made. The caller's process sees only the keys of a sample and the shards' names.
 
-Tasks must reach the source and the place: URLs, or folders that all machines share. wfsa has to be installed there.
+Tasks must be able to reach the source and the place: URLs, or folders that all machines share. Every machine needs wfsa
+installed.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from wfsa.storage import ray_cluster
 
 T = TypeVar("T")
 RETRIES: Final = 5
-"""How often a task is run again whose process died, or that met an error of a file system."""
+"""How often a task is run again if its process died or it met an error of a file system."""
 cluster = partial(ray_cluster.cluster, error=ItemError)
 
 
@@ -41,15 +42,15 @@ class DataBlock:
 
 
 class OnRay:
-    """Runs the steps as tasks of one processor each; ``limit`` bounds how many at once (None: as many as go)."""
+    """Runs the steps as tasks of one processor each. ``limit`` bounds how many run at once; None for no limit."""
 
     def __init__(self, ray: Any, limit: int | None = None) -> None:
         if limit is not None and limit < 1:
-            raise ItemError(f"concurrency of {limit}")
+            raise ItemError(f"concurrency must be at least 1, got {limit}")
         self._ray, self._limit = ray, limit
 
     def tables(self, source: Any) -> Sequence[str | Block]:
-        """Files, or the blocks of a dataset of Ray Data, which is run for them; its order is that of Ray Data."""
+        """Return files, or the blocks of a dataset of Ray Data, which is run for this; the order is Ray Data's."""
         if not hasattr(source, "to_arrow_refs"):
             return list_tables(source)
         return [DataBlock(ref, f"block {number}") for number, ref in enumerate(source.to_arrow_refs())]
@@ -58,13 +59,13 @@ class OnRay:
         return self._get(self._start(step, inputs))
 
     def shuffle(self, job: Job, pieces: Sequence[Piece], report: Callable[[float], None]) -> list[Packed | None]:
-        known, n_ranges = self._ray.put(job), len(job.boundaries) + 1
-        parts = self._start(_read, [(known, piece) for piece in pieces], returns=n_ranges)
+        job_ref, n_ranges = self._ray.put(job), len(job.boundaries) + 1
+        parts = self._start(_read, [(job_ref, piece) for piece in pieces], returns=n_ranges)
         if n_ranges == 1:
             parts = [[one] for one in parts]
-        by_range = ((known, *(part[i] for part in parts)) for i in range(n_ranges))
+        by_range = ((job_ref, *(part[i] for part in parts)) for i in range(n_ranges))
         waiting = packed = self._start(pack_range, by_range)
-        del parts, by_range  # what a range has taken may go
+        del parts, by_range  # frees the parts that the tasks have taken
         while waiting:
             done, waiting = self._ray.wait(waiting, num_returns=1)
             self._get(done)
@@ -72,7 +73,10 @@ class OnRay:
         return self._get(packed)
 
     def _start(self, step: Callable[..., Any], inputs: Iterable[tuple[Any, ...]], returns: int = 1) -> list[Any]:
-        """Tasks' results to be, a list each where there are several; with a limit, waits until the last has begun."""
+        """Start tasks and return their futures, lists if a task has several results.
+
+        With a limit, it returns after the last task has started.
+        """
         remote = self._ray.remote(
             num_cpus=1, max_retries=RETRIES, retry_exceptions=[OSError], num_returns=returns
         )(step)  # fmt: skip
@@ -87,15 +91,15 @@ class OnRay:
         return started
 
     def _get(self, tasks: list[Any]) -> list[Any]:
-        """What tasks gave; an error of ours is raised as it was there."""
+        """Return the results of tasks. An error of wfsa or the operating system is raised as it was in the task."""
         try:
-            found: list[Any] = self._ray.get(tasks)
+            results: list[Any] = self._ray.get(tasks)
         except self._ray.exceptions.RayTaskError as e:
             cause = getattr(e, "cause", None)
             if isinstance(cause, (WfsaError, OSError)):
                 raise cause from None
             raise
-        return found
+        return results
 
 
 def _read(job: Job, piece: Piece) -> list[Part] | Part:

@@ -1,10 +1,10 @@
-"""What each request must not return: items that its user has seen, on top of a filter that requests share.
+"""Exclusions per request: items that its user has seen, on top of a filter that requests share.
 
-    filters = index.excluding([[3, 17], None, seen], in_stock)            # one filter a request
+    filters = index.excluding([[3, 17], None, seen], in_stock)            # one filter per request
     beams = index.beam_step(beams, logits, filters=filters)
     index.item_ids(beams.nodes, filters)
 
-Ids are looked up once a request; what is found, a step reads at each node (``ExcludingFilter``).
+The ids are looked up once per request. A step then reads the resulting lists at each node (``ExcludingFilter``).
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ def excluding(
     check_missing(missing)
     listed = exclusion_lists(exclude)
     check_filters(filters, len(listed), index.fingerprint)
-    made: list[AnyFilter | None] = []
+    result: list[AnyFilter | None] = []
     for request, ids in enumerate(listed):
         shared = filter_of_request(filters, request)
         if ids is not None:
             positions, _ = index.positions_of_ids(wanted_ids(index.ids, ids), missing)
             shared = without(index, shared, positions)
-        made.append(shared)
-    return made
+        result.append(shared)
+    return result
 
 
 def without(index: IndexData, shared: AnyFilter | None, excluded: Int64s) -> AnyFilter | None:
-    """A filter less the items at positions, in any order; the filter itself where there are none."""
+    """Return a filter without the items at some positions, in any order; the filter itself if there are none."""
     if not len(excluded):
         return shared
     if isinstance(shared, ExcludingFilter):
@@ -48,8 +48,8 @@ def without(index: IndexData, shared: AnyFilter | None, excluded: Int64s) -> Any
 
 
 def exclusion_lists(exclude: Any) -> list[Any]:
-    """The ids of each request. Raises ItemError on a list of ids in place of a list of such lists."""
-    for given in [exclude] if isinstance(exclude, (str, bytes)) or not hasattr(exclude, "__len__") else exclude:
-        if given is exclude or not (given is None or hasattr(given, "__len__")) or isinstance(given, (str, bytes)):
-            raise ItemError(f"exclude has {given!r}; give a list of ids, or None, for each request")
+    """Return the ids of each request. Raises ItemError on a list of ids instead of a list of such lists."""
+    for ids in [exclude] if isinstance(exclude, (str, bytes)) or not hasattr(exclude, "__len__") else exclude:
+        if ids is exclude or not (ids is None or hasattr(ids, "__len__")) or isinstance(ids, (str, bytes)):
+            raise ItemError(f"exclude must be a list with a list of ids, or None, for each request; it has {ids!r}")
     return list(exclude)

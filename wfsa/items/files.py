@@ -1,18 +1,18 @@
-"""Catalogues from files: an array of a ``.npy``, or chunks of Parquet and Arrow files.
+"""Catalogues from files: an array from a ``.npy``, or chunks of Parquet and Arrow files.
 
-Tables may be several files, one after the other: a list of paths, a folder, or a pattern (``part-*.parquet``), whose
-files are taken in the order of their names; and they may lie wherever fsspec reads (``s3://bucket/day/*.parquet``).
-A ``file:`` URL is a path of this machine.
+Tables may be several files, one after the other: a list of paths, a folder, or a pattern (``part-*.parquet``). The
+files of a folder or pattern are read in the order of their names. They may lie anywhere that fsspec reads
+(``s3://bucket/day/*.parquet``). A ``file:`` URL is a path of this machine.
 
-**Memory** is that of a batch, and of a buffer for each column, whatever a group of rows has: Parquet's groups are
-decoded as they are read; of an Arrow file one batch is held. A ``.npy`` that is larger than a build's memory is copied
-to an unnamed file and mapped from there. A caller's own file is never mapped: another process may cut it short, which
-ends this one, or write over it.
+**Memory** is that of a batch, and of a buffer per column, whatever the size of a row group: Parquet's groups are
+decoded as they are read, and one batch of an Arrow file is held. A ``.npy`` that is larger than a build's memory is
+copied to an unnamed file and mapped from there. A caller's own file is never mapped: another process may truncate it,
+which ends this one, or write over it.
 
-**Which columns of a Parquet file are codes is said, or plain.** An integer column may as well be an id, a price or a
-count, and an index over those would work and be wrong. So nothing is chosen where there is a choice: without names,
-only a file whose one column is a list of integers, or that has nothing else but the named id column beside it, is
-read; any other is an error that lists the columns and their types.
+**Which columns of a Parquet file are codes must be named or be obvious.** An integer column may as well be an id, a
+price or a count, and an index over those would work and be wrong. So nothing is chosen if there is a choice. Without
+names, a file is read only if its one column is a list of integers, or if it has nothing else but the named id column.
+Any other file is an error that lists the columns and their types.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ TABLES = PARQUET + ARROW
 BATCH = 1 << 18
 _BUFFER = 1 << 20
 _REMOTE_BUFFER = 1 << 23
-"""Bytes that are read at once, a column; more where each request has to travel."""
+"""The number of bytes read at once per column; more if each request goes over a network."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParquetColumns:
-    """Which columns of a Parquet file hold what; None: not said.
+    """The columns of a Parquet file, by their content; None if not named.
 
-    codes     integer columns, one a level, in the order of the levels
-    sequence  one column of lists of integers, an item's codes each; not together with ``codes``
-    ids       integers or strings: the items' ids
+    codes: integer columns, one per level, in the order of the levels.
+    sequence: one column of lists of integers, with the codes of an item each; not together with ``codes``.
+    ids: integers or strings: the items' ids.
     """
 
     codes: Sequence[str] | None = None
@@ -59,17 +59,17 @@ class ParquetColumns:
 
     def __post_init__(self) -> None:
         if isinstance(self.codes, str):
-            raise ItemError(f"columns={self.codes!r} is one string; give a list of names, one a level")
+            raise ItemError(f"columns must be a list of names, one per level, got the string {self.codes!r}")
         if self.codes is not None and self.sequence is not None:
-            raise ItemError("give either columns (one a level) or list_column (all codes of an item), not both")
+            raise ItemError("give either columns (one per level) or list_column (all codes of an item), not both")
         if self.codes is not None and not self.codes:
-            raise ItemError("columns is empty: give the names of the integer columns, one a level")
+            raise ItemError("columns is empty; give the names of the integer columns, one per level")
 
 
 def open_file(path: Any, columns: ParquetColumns, memory: int, scratch: Path) -> Any:
-    """From a path what ``ItemIndex.build`` takes: an array of a ``.npy``, or chunks of tables (:func:`list_tables`).
+    """Return what ``ItemIndex.build`` takes: an array for a ``.npy``, or chunks for tables (:func:`list_tables`).
 
-    memory, scratch: as of :func:`open_npy`.
+    ``memory`` and ``scratch`` are those of :func:`open_npy`.
     """
     if is_tables(path):
         return read_tables(list_tables(path), columns)
@@ -77,19 +77,19 @@ def open_file(path: Any, columns: ParquetColumns, memory: int, scratch: Path) ->
     if Path(path).suffix.lower() != ".npy":
         raise ItemError(f"{os.fspath(path)}: items are read from .npy and .parquet files")
     if columns != ParquetColumns():
-        raise ItemError(f"{os.fspath(path)}: a .npy file has no columns to name; give ids as item_ids")
+        raise ItemError(f"{os.fspath(path)}: a .npy file has no columns; give ids as item_ids")
     return open_npy(path, memory, scratch)
 
 
 def is_path(source: Any) -> bool:
-    """Whether a source of items is a path, a URL, or a list of these."""
+    """Return whether a source of items is a path, a URL, or a list of these."""
     if isinstance(source, (list, tuple)):
         return bool(source) and all(isinstance(one, (str, os.PathLike)) for one in source)
     return isinstance(source, (str, os.PathLike))
 
 
 def is_tables(path: Any) -> bool:
-    """Whether a path names tables: one, a list, a pattern, a folder."""
+    """Return whether a path means tables: one, a list, a pattern, a folder."""
     if isinstance(path, (list, tuple)):
         return True
     text = _plain(path)
@@ -97,9 +97,9 @@ def is_tables(path: Any) -> bool:
 
 
 def list_tables(source: Any) -> list[str]:
-    """The Parquet and Arrow files of a path or URL, a pattern, a folder, or a list of these, in the order of reading.
+    """List the Parquet and Arrow files of a path or URL, a pattern, a folder, or a list of these, in reading order.
 
-    Raises ItemError where there is none, or one is of another kind; FileNotFoundError on a path that is not there.
+    Raises ItemError if there are none, or one is of another kind; FileNotFoundError on a path that does not exist.
     """
     if isinstance(source, (list, tuple)):
         return [file for one in source for file in list_tables(one)]
@@ -107,12 +107,12 @@ def list_tables(source: Any) -> list[str]:
     if not is_url(text):
         path = Path(text)
         if path.is_dir():
-            found = sorted(str(one) for one in path.iterdir() if one.suffix.lower() in TABLES)
+            tables = sorted(str(one) for one in path.iterdir() if one.suffix.lower() in TABLES)
         elif "*" in text:
             folder, pattern = Path(parent_and_name(text)[0] or "."), path.name
-            found = sorted(str(one) for one in folder.glob(pattern) if one.suffix.lower() in TABLES)
+            tables = sorted(str(one) for one in folder.glob(pattern) if one.suffix.lower() in TABLES)
         else:
-            found = [text]
+            tables = [text]
     else:
         files, inside = file_system(text)
         if "*" in text:
@@ -122,17 +122,17 @@ def list_tables(source: Any) -> list[str]:
         else:
             matches = files.ls(inside, detail=False)
         matches = sorted(one for one in matches if Path(one).suffix.lower() in TABLES)
-        found = [files.unstrip_protocol(one) for one in matches]
-    if not found:
-        raise ItemError(f"{text}: there are no files {', '.join('*' + suffix for suffix in TABLES)}")
-    for one in found:
+        tables = [files.unstrip_protocol(one) for one in matches]
+    if not tables:
+        raise ItemError(f"{text}: no files match {', '.join('*' + suffix for suffix in TABLES)}")
+    for one in tables:
         if Path(one).suffix.lower() not in TABLES:
             raise ItemError(f"{one}: items are read from .npy and .parquet files")
-    return found
+    return tables
 
 
 def _plain(path: str | os.PathLike[str]) -> str:
-    """A path or URL as text; of a ``file:`` URL the path."""
+    """Return a path or URL as text; for a ``file:`` URL the path."""
     text = os.fspath(path)
     return Place.of(text).where if text.startswith("file:/") else text
 
@@ -150,14 +150,14 @@ def open_npy(path: str | os.PathLike[str], memory: int | None = None, scratch: P
                     return _mapped_npy(copy)
             array = np.load(file, allow_pickle=False)
     except (ValueError, EOFError) as e:
-        raise ItemError(f"{os.fspath(path)} is no .npy file of numbers: {e}") from None
+        raise ItemError(f"{os.fspath(path)} is not a .npy file of numbers: {e}") from None
     if not isinstance(array, np.ndarray):
-        raise ItemError(f"{os.fspath(path)} is no .npy file of numbers, but an archive of several")
+        raise ItemError(f"{os.fspath(path)} is an archive of several arrays, not a .npy file of numbers")
     return array
 
 
 def _mapped_npy(file: IO[bytes]) -> npt.NDArray[Any]:
-    """The array in a file that nobody else can open; ValueError on one that is damaged or holds objects."""
+    """Return the array in a file that nobody else can open; ValueError on one that is damaged or holds objects."""
     file.seek(0)
     npy: Any = np.lib.format  # untyped
     version = npy.read_magic(file)
@@ -168,36 +168,36 @@ def _mapped_npy(file: IO[bytes]) -> npt.NDArray[Any]:
         raise ValueError("it holds objects")
     size, begin = math.prod(shape) * dtype.itemsize, file.tell()
     if size > os.fstat(file.fileno()).st_size - begin:
-        raise ValueError(f"it is cut short: {size} bytes of numbers are missing some")
+        raise ValueError(f"it is truncated: it should have {size} bytes of numbers")
     if not size:
         return np.zeros(shape, dtype)
     return np.memmap(file, dtype, "r", begin, shape, "F" if is_fortran else "C")
 
 
 def read_tables(paths: Sequence[str], columns: ParquetColumns) -> Iterator[ItemChunk]:
-    """Chunks of several tables, one after the other; the first one's columns are looked at at once."""
+    """Return the chunks of several tables, one after the other; the columns of the first are checked at once."""
     first = read_parquet(paths[0], columns)
     return chain(first, chain.from_iterable(read_parquet(path, columns) for path in paths[1:]))
 
 
 def read_parquet(path: str | os.PathLike[str], columns: ParquetColumns, batch: int = BATCH) -> Iterator[ItemChunk]:
-    """Chunks of a Parquet or Arrow file, ``batch`` rows each; the columns are looked at before the first is asked for.
+    """Return chunks of a Parquet or Arrow file, ``batch`` rows each; the columns are checked before the first chunk.
 
-    Needs pyarrow. Raises ItemError on columns that are not there, do not fit or were left open, and on nulls.
+    Needs pyarrow. Raises ItemError on columns that do not exist, do not fit or were not named, and on nulls.
     """
     return TableFile(path, columns).chunks(None, batch)
 
 
 class Block(Protocol):
-    """A table that is no file."""
+    """A table that is not a file."""
 
     @property
     def where(self) -> str:
-        """What messages call it."""
+        """The name in messages."""
         ...
 
     def table(self) -> Any:
-        """The ``pyarrow.Table``."""
+        """Return the ``pyarrow.Table``."""
         ...
 
 
@@ -224,36 +224,36 @@ class TableFile:
                 file = pa.ipc.open_file(_opened(self.where) or pa.OSFile(self.where))
                 self._get, self._n_batches, schema = file.get_batch, file.num_record_batches, file.schema
             else:
-                # Read ahead, as pyarrow does by default, it would hold all groups that are asked for.
+                # If it read ahead, as pyarrow does by default, it would hold all groups of the call.
                 buffer = _REMOTE_BUFFER if is_url(self.where) else _BUFFER
                 self._parquet = pq.ParquetFile(
                     _opened(self.where) or self.where, pre_buffer=False, buffer_size=buffer
                 )  # fmt: skip
                 schema = self._parquet.schema_arrow
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as e:
-            raise ItemError(f"{self.where} is no {'Arrow' if arrow else 'Parquet'} file: {e}") from None
+            raise ItemError(f"{self.where} is not {'an Arrow' if arrow else 'a Parquet'} file: {e}") from None
         self.columns = _choose(self.where, schema, columns)
 
     def groups(self) -> list[int]:
-        """Rows of each group."""
+        """Return the number of rows of each group."""
         if self._parquet is None:
             return [self._batch(i).num_rows for i in range(self._n_batches)]
         return [self._parquet.metadata.row_group(i).num_rows for i in range(self._parquet.num_row_groups)]
 
     def string_bytes(self) -> int:
-        """Bytes of all ids that are strings, as far as the file tells without being decoded; 0 where they are not."""
+        """Return the bytes of all ids that are strings, as far as known without decoding the file; 0 for other ids."""
         name = self.columns.ids
         if name is None:
             return 0
         if self._parquet is None:
             ids = (self._batch(i).column(name) for i in range(self._n_batches))
             return sum(0 if _is_integer(one.type) else one.nbytes for one in ids)
-        found = 0
+        size = 0
         for group in map(self._parquet.metadata.row_group, range(self._parquet.num_row_groups)):
             for column in map(group.column, range(group.num_columns)):
                 if column.path_in_schema == name and column.physical_type.endswith("BYTE_ARRAY"):
-                    found += column.total_uncompressed_size
-        return found
+                    size += column.total_uncompressed_size
+        return size
 
     def chunks(
         self,
@@ -263,16 +263,17 @@ class TableFile:
         skip: int = 0,
         n_rows: int | None = None,
     ) -> Iterator[ItemChunk]:
-        """Of these groups (None: all), at most ``batch`` rows each; without the first ``skip`` rows, ``n_rows`` in all.
+        """Return chunks of these groups (None for all), at most ``batch`` rows each.
 
-        Rows that are skipped are decoded: Parquet tells only where a group begins.
+        The first ``skip`` rows are left out, and ``n_rows`` are returned in all. Rows that are skipped are decoded,
+        since Parquet knows only where a group begins.
         """
         columns = self.columns if with_ids else ParquetColumns(self.columns.codes, self.columns.sequence)
         parts = self._parts(groups, batch, _wanted(columns))
         return _chunks(self.where, parts if n_rows is None else _window(parts, skip, skip + n_rows), columns)
 
     def _batch(self, number: int) -> Any:
-        """A record batch, read anew each time: all of them may be more than memory holds."""
+        """Return a record batch. It is read anew each time, since all batches may be more than memory holds."""
         try:
             return self._get(number)
         except (ValueError, NotImplementedError) as e:  # as Arrow's errors are
@@ -289,7 +290,7 @@ class TableFile:
 
 
 def _window(parts: Iterator[Any], begin: int, end: int) -> Iterator[Any]:
-    """Rows begin .. end of record batches, counted through all of them."""
+    """Return rows begin .. end of record batches, counted over all of them."""
     at = 0
     for part in parts:
         low, high = max(begin - at, 0), min(end - at, part.num_rows)
@@ -301,7 +302,7 @@ def _window(parts: Iterator[Any], begin: int, end: int) -> Iterator[Any]:
 
 
 def _opened(where: str) -> Any:
-    """A file of another machine, None for one of this."""
+    """Open a file of another machine; None for a file of this machine."""
     if not is_url(where):
         return None
     files, inside = file_system(where)
@@ -314,7 +315,7 @@ def _wanted(columns: ParquetColumns) -> list[str]:
 
 
 def _choose(where: str, schema: Any, columns: ParquetColumns) -> ParquetColumns:
-    """The columns that were named, checked; or the only list, where nothing else could be meant."""
+    """Return the columns that were named, checked; or the only list, if nothing else could be meant."""
     listed = ", ".join(f"{field.name} {field.type}" for field in schema)
     for name in [*(columns.codes or ()), columns.sequence, columns.ids]:
         if name is not None and name not in schema.names:
@@ -323,14 +324,15 @@ def _choose(where: str, schema: Any, columns: ParquetColumns) -> ParquetColumns:
         others = [field for field in schema if field.name != columns.ids]
         if len(others) != 1 or not _is_list_of_integers(others[0].type):
             raise ItemError(
-                f"{where}: which columns hold the codes is not said. Name the integer columns, one a level: "
+                f"{where}: the columns of the codes must be named. Name the integer columns, one per level: "
                 "columns=[…] (--columns c0 c1 …); or the column of lists: list_column=… (--list-column sid); and "
-                f"that of the items' ids, if there is one: id_column=… (--id-column item_id). It has: {listed}"
+                f"the column of the items' ids, if there is one: id_column=… (--id-column item_id). It has: {listed}"
             )
         columns = ParquetColumns(None, others[0].name, columns.ids)
     for name in columns.codes or ():
         if not _is_integer(schema.field(name).type):
-            raise ItemError(f"{where}: column {name!r} is {schema.field(name).type}, not integers; it has: {listed}")
+            kind = schema.field(name).type
+            raise ItemError(f"{where}: column {name!r} must be integers, not {kind}; it has: {listed}")
     if columns.sequence is not None and not _is_list_of_integers(schema.field(columns.sequence).type):
         kind = schema.field(columns.sequence).type
         raise ItemError(f"{where}: column {columns.sequence!r} is {kind}, not lists of integers; it has: {listed}")
@@ -378,7 +380,7 @@ def _chunks(where: str, parts: Iterator[Any], columns: ParquetColumns) -> Iterat
 
 
 def _sequences(where: str, name: str, column: Any) -> Any:
-    """Rows of a column of lists: a matrix where their length is fixed, else values with offsets."""
+    """Return the rows of a column of lists: a matrix if their length is fixed, otherwise values with offsets."""
     if column.flatten().null_count:
         raise ItemError(f"{where}: column {name!r} has nulls in its lists")
     values = column.flatten().to_numpy(zero_copy_only=False)

@@ -1,24 +1,24 @@
-"""Which items are live: one bit an item, and for the steps one bit a leaf, with ranks.
+"""The set of live items: one bit per item, and for the steps one bit per leaf, with ranks.
 
-Items are numbered by *position*, their place in the index's leaf order: the items of leaf u have the positions
+Items are numbered by *position*, their place in the index's leaf order. The items of leaf u have the positions
 ``item_indptr[u] .. item_indptr[u + 1]``, and the item at position p is input row ``item_order[p]``.
 
 ``item_words`` int32[N // 32 + 1]: bit ``p % 32`` of word ``p // 32`` is the item at position p. These bits are the
 filter; the other two arrays are derived from them:
 
-``words`` int32[U // 32 + 1]: leaf u is live when one of its items is. Where every leaf has one item, this is the same
-array as ``item_words``; else the index knows which items are the first of their leaf (``IndexData.leaf_starts``).
-``before`` (int32, or int64 from 2^31 leaves on) counts the live leaves before each word, so that "is anything live
-below this node" costs two reads::
+``words`` int32[U // 32 + 1]: a leaf is live if one of its items is. If every leaf has one item, this is the same array
+as ``item_words``. Otherwise the index knows which items are the first of their leaf (``IndexData.leaf_starts``).
+``before`` (int32, or int64 from 2^31 leaves on) counts the live leaves before each word, so that a step finds with two
+reads whether anything below a node is live::
 
     rank(u) = before[u // 32] + popcount(words[u // 32] & ((1 << u % 32) - 1))
     a node with leaves low .. high has live items  ⇔  rank(high) > rank(low)
 
-Two bits an item and filter, and two more a leaf where leaves are shared; the index itself is shared.
+A filter takes two bits per item, and two more per leaf if leaves are shared. The index itself is shared.
 
-**A filter belongs to one index.** Bits say nothing about another catalogue's items, and with as many items it would
-work and be wrong. So a filter carries its index's fingerprint, and whatever takes a filter compares it: every back end
-and every file.
+**A filter belongs to one index.** Its bits mean nothing for another catalogue's items; with the same number of items it
+would work and be wrong. So a filter carries the fingerprint of its index, and every back end and every file that takes
+a filter compares it.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ from wfsa.items.item_ids import Missing, check_missing, rows_among, wanted_ids
 from wfsa.items.nodes import Int64s
 
 _FEW: Final = 8
-"""Fewer ids than one in so many items go through the map, whose look-ups are random reads, not through all ids."""
-_BLOCK: Final = 1 << 20  # rows of a bitmap that are looked at at once; a multiple of 32
+"""With fewer ids than one in this number of items, the map is used (random reads), not a pass over all ids."""
+_BLOCK: Final = 1 << 20  # rows of a bitmap per block; a multiple of 32
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ItemFilter:
     """A set of live items of one index; made by ``of_rows``, ``of_ids``, ``of_leaves``, ``of_bitmap`` and ``load``.
 
-    ``a & b``, ``a | b`` and ``~a`` are sets of items, also where several items share a sequence. Equal filters have the
-    same index and items.
+    ``a & b``, ``a | b`` and ``~a`` are sets of items, even if several items share a sequence. Filters are equal if they
+    have the same index and items.
     """
 
     fingerprint: str
@@ -67,7 +67,7 @@ class ItemFilter:
 
     @property
     def core(self) -> FilterCore:
-        """What the compiled step reads: ``words`` and ``before``, made when they are first needed.
+        """The arrays that the compiled step reads, ``words`` and ``before``; made when they are first needed.
 
         A filter that is only a part of another one (``in_stock`` in ``in_stock & fresh``) never needs them.
         """
@@ -83,28 +83,31 @@ class ItemFilter:
 
     @property
     def words(self) -> npt.NDArray[np.int32]:
-        """int32[U // 32 + 1]: a bit a leaf."""
+        """int32[U // 32 + 1]: one bit per leaf."""
         words: npt.NDArray[np.int32] = self.core.words
         return words
 
     @property
     def before(self) -> npt.NDArray[Any]:
-        """int32 or int64 [U // 32 + 1]: live leaves before each word."""
+        """int32 or int64 [U // 32 + 1]: the number of live leaves before each word."""
         before: npt.NDArray[Any] = self.core.before
         return before
 
     @classmethod
     def of_item_words(cls, index: IndexData, item_words: npt.NDArray[np.int32]) -> ItemFilter:
-        """From int32[N // 32 + 1], a bit a position, bits past N clear; the array is kept."""
+        """Make a filter of int32[N // 32 + 1], one bit per position, with bits from N on clear. The array is kept."""
         return cls(index.fingerprint, index.n_leaves, index.n_items, index.leaf_starts(), item_words)
 
     @classmethod
     def of_leaves(cls, index: IndexData, live: Any) -> ItemFilter:
-        """From bool[U], in the index's order: all items of live leaves. Raises ItemError on a wrong shape or type."""
+        """Make a filter from bool[U], in the index's order: all items of the live leaves.
+
+        Raises ItemError on a wrong shape or type.
+        """
         leaves = np.asarray(live)
         if leaves.dtype != np.bool_ or leaves.shape != (index.n_leaves,):
             raise ItemError(
-                f"a filter over leaves needs bool[{index.n_leaves}], not {leaves.dtype}{list(leaves.shape)}"
+                f"a filter over leaves must be bool[{index.n_leaves}], not {leaves.dtype}{list(leaves.shape)}"
             )
         if index.item_indptr is not None:
             leaves = np.repeat(leaves, np.diff(index.item_indptr))
@@ -112,7 +115,7 @@ class ItemFilter:
 
     @classmethod
     def of_rows(cls, index: IndexData, live: Any) -> ItemFilter:
-        """From bool[N], one an item, in the order in which the items were given to ``ItemIndex.build``.
+        """Make a filter from bool[N], one per item, in the order in which ``ItemIndex.build`` got the items.
 
         Raises ItemError on a wrong shape or type.
         """
@@ -120,20 +123,21 @@ class ItemFilter:
 
     @classmethod
     def _of_row_words(cls, index: IndexData, words: npt.NDArray[np.int32]) -> ItemFilter:
-        """From int32[N // 32 + 1], a bit a row."""
+        """Make a filter from int32[N // 32 + 1], one bit per row."""
         if index.item_order is not None:
             words = live_items(words, index.item_order, _threads())
         return cls.of_item_words(index, words)
 
     @classmethod
     def of_ids(cls, index: IndexData, ids: Any, *, missing: Missing = "error") -> ItemFilter:
-        """From the ids of the live items: integers, or strings where the index has such, in a list, set or array.
+        """Make a filter from the ids of the live items: integers, or strings if the index has such, in a list, set or
+        array.
 
-        missing   "error": raise ItemError on an id that no item has; "ignore": leave such ids out
+        missing: "error" raises ItemError on an id that no item has; "ignore" leaves such ids out.
 
-        Raises ItemError on ids of another kind than the index's. Ids that are fewer than an eighth of the items are
-        looked up in the index's map (``wfsa/items/id_map.py``), which the first such call makes; others by one pass
-        over the index's ids.
+        Raises ItemError on ids of another kind than the index's. If there are fewer ids than an eighth of the items,
+        they are looked up in the index's map (``wfsa/items/id_map.py``), which the first such call makes. More ids are
+        found by one pass over the index's ids.
         """
         check_missing(missing)
         wanted = wanted_ids(index.ids, ids)
@@ -143,23 +147,25 @@ class ItemFilter:
 
     @classmethod
     def of_positions(cls, index: IndexData, positions: Int64s) -> ItemFilter:
-        """From positions of live items, int64[n] of 0 .. N - 1, in any order; O(n), and N bits that are zeroed."""
+        """Make a filter from positions of live items, int64[n] of 0 .. N - 1, in any order; O(n), and N zeroed bits."""
         words = np.zeros(index.n_items // 32 + 1, np.uint32)
         np.bitwise_or.at(words, positions >> 5, np.uint32(1) << (positions & 31).astype(np.uint32))
         return cls.of_item_words(index, words.view(np.int32))
 
     @classmethod
     def of_bitmap(cls, index: IndexData, live: Any) -> ItemFilter:
-        """From a ``pyroaring.BitMap`` or ``BitMap64`` of rows: of the live items, in what the index was built from.
+        """Make a filter from a ``pyroaring.BitMap`` or ``BitMap64`` of rows: the live items, numbered as in the build's
+        input.
 
-        Raises ItemError on a place past the last item, TypeError on what is no bitmap.
+        Raises ItemError on a row outside the items, TypeError on an object that is not a bitmap.
         """
         if not hasattr(live, "to_array"):
-            raise TypeError(f"a {type(live).__name__} is no bitmap of pyroaring")
+            raise TypeError(f"a {type(live).__name__} is not a bitmap of pyroaring")
         if live and live.max() >= index.n_items:
-            raise ItemError(f"a bitmap has row {live.max():,}, of {index.n_items:,} items")
+            raise ItemError(f"a bitmap has row {live.max():,}, but there are {index.n_items:,} items")
         words = np.zeros(index.n_items // 32 + 1, np.int32)
-        for begin in range(0, index.n_items, _BLOCK):  # a number for every row of all would be 4 or 8 bytes an item
+        # by blocks: all row numbers at once would take 4 or 8 bytes per item
+        for begin in range(0, index.n_items, _BLOCK):
             end = min(begin + _BLOCK, index.n_items)
             mask = np.zeros(end - begin, np.bool_)
             mask[np.asarray((live & type(live)(range(begin, end))).to_array()) - begin] = True
@@ -167,7 +173,7 @@ class ItemFilter:
         return cls._of_row_words(index, words)
 
     def to_bitmap(self, index: IndexData) -> Any:
-        """The rows of the live items as a ``pyroaring.BitMap64``; ImportError without that package.
+        """Return the rows of the live items as a ``pyroaring.BitMap64``; ImportError without that package.
 
         Raises ItemError for another index than the filter's.
         """
@@ -185,41 +191,43 @@ class ItemFilter:
                 rows[np.asarray(index.item_order[begin:end])[live]] = True
         out = BitMap64()
         for begin in range(0, index.n_items, _BLOCK):
-            found = np.flatnonzero(rows[begin : begin + _BLOCK]) + begin
-            out |= BitMap64(array("Q", found.astype(np.uint64).tobytes()))
+            numbers = np.flatnonzero(rows[begin : begin + _BLOCK]) + begin
+            out |= BitMap64(array("Q", numbers.astype(np.uint64).tobytes()))
         return out
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], index: IndexData) -> ItemFilter:
-        """What :meth:`save` wrote, for the same index. Raises ArtifactError on a damaged file or another index's."""
+        """Load a file that :meth:`save` wrote, for the same index. Raises ArtifactError on a damaged file or another
+        index's.
+        """
         return cls.of_item_words(index, filter_file.load(path, index.fingerprint, index.n_items))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write one safetensors file, a bit an item; replaces an existing one in one step."""
+        """Write one safetensors file, one bit per item; an existing file is replaced atomically."""
         filter_file.save(path, self.fingerprint, self.n_items, self.item_words)
 
     def __and__(self, other: ItemFilter) -> ItemFilter:
-        """Items that are live in both."""
+        """Return the items that are live in both."""
         if not isinstance(other, ItemFilter):
             return NotImplemented
         check_filters(other, 0, self.fingerprint)
         return self._with(self.item_words & other.item_words)
 
     def __or__(self, other: ItemFilter) -> ItemFilter:
-        """Items that are live in either."""
+        """Return the items that are live in either."""
         if not isinstance(other, ItemFilter):
             return NotImplemented
         check_filters(other, 0, self.fingerprint)
         return self._with(self.item_words | other.item_words)
 
     def __invert__(self) -> ItemFilter:
-        """Items that are not live."""
+        """Return the items that are not live."""
         words = ~self.item_words
         words[-1] &= np.int32((1 << (self.n_items & 31)) - 1)
         return self._with(words)
 
     def _with(self, item_words: npt.NDArray[np.int32]) -> ItemFilter:
-        """A filter of the same index with other bits."""
+        """Return a filter of the same index with other bits."""
         return ItemFilter(self.fingerprint, self.n_leaves, self.n_items, self.leaf_starts, item_words)
 
     def __eq__(self, other: object) -> bool:
@@ -234,49 +242,49 @@ class ItemFilter:
         return f"ItemFilter({self.n_live:,} of {self.n_items:,} items live, of index {self.fingerprint})"
 
     def is_live(self, positions: Int64s) -> npt.NDArray[np.bool_]:
-        """Whether the item at each of ``positions`` (0 .. N - 1) is live."""
+        """Return whether the item at each of ``positions`` (0 .. N - 1) is live."""
         bits = self.item_words[positions >> 5] >> (positions & 31).astype(np.int32)
         live: npt.NDArray[np.bool_] = (bits & 1).astype(np.bool_)
         return live
 
     def rank(self, leaves: Int64s) -> Int64s:
-        """Live leaves before each of ``leaves`` (0 .. U)."""
+        """Count the live leaves before each of ``leaves`` (0 .. U)."""
         word = leaves >> 5
         below = self.words[word].view(np.uint32) & ((np.uint32(1) << (leaves & 31).astype(np.uint32)) - np.uint32(1))
         before: Int64s = self.before[word].astype(np.int64)
         return before + popcount(below)
 
     def any_live(self, low: Int64s, high: Int64s) -> npt.NDArray[np.bool_]:
-        """Whether a leaf of ``low .. high`` is live."""
+        """Return whether any leaf of ``low .. high`` is live."""
         return self.rank(high) > self.rank(low)
 
     @property
     def n_live(self) -> int:
-        """Live items."""
+        """The number of live items."""
         return int(popcount(self.item_words).sum())
 
 
 def check_flags(live: Any, n_items: int) -> npt.NDArray[np.bool_]:
-    """The given array, which must be bool[n_items]; else raise ItemError."""
+    """Return the array if it is bool[n_items]; otherwise raise ItemError."""
     flags = np.asarray(live)
     if flags.dtype != np.bool_ or flags.shape != (n_items,):
-        raise ItemError(f"a filter needs bool[{n_items}], not {flags.dtype}{list(flags.shape)}")
+        raise ItemError(f"a filter must be bool[{n_items}], not {flags.dtype}{list(flags.shape)}")
     return flags
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ExcludingFilter:
-    """A filter, or the whole index, less a few items: what a user has seen. Made by ``ItemIndex.excluding``.
+    """A filter, or the whole index, without a few items: those that a user has seen. Made by ``ItemIndex.excluding``.
 
-    The bits of ``base`` are shared by all requests. A request adds two short lists, so that making one takes the time
-    of its own ids::
+    All requests share the bits of ``base``. A request adds two short lists, so that making one takes time for its own
+    ids only::
 
         a node with leaves low .. high has live items
             ⇔  base.rank(high) - base.rank(low)  >  the number of dead leaves in low .. high
 
-    base        the filter, or None: all items are live
-    excluded    int64[n]: positions of the excluded items, rising and distinct
-    dead        int64[m]: the leaves that are live in ``base`` and have no item left, rising
+    base: the filter, or None if all items are live.
+    excluded: int64[n], the positions of the excluded items, distinct and ascending.
+    dead: int64[m], the leaves that are live in ``base`` and have no item left, ascending.
     """
 
     fingerprint: str
@@ -291,7 +299,7 @@ class ExcludingFilter:
 
     @classmethod
     def of_positions(cls, index: IndexData, excluded: Int64s, base: ItemFilter | None) -> ExcludingFilter:
-        """From the positions of the excluded items, rising and distinct; the array is kept."""
+        """Make a filter from the positions of the excluded items, distinct and ascending; the array is kept."""
         item_words = None if base is None else base.item_words
         dead = dead_leaves(excluded, item_words, index.item_indptr, index.n_leaves)
         return cls(index.fingerprint, base, excluded, dead)
@@ -301,12 +309,12 @@ class ExcludingFilter:
         return f"ExcludingFilter({base}, less {len(self.excluded):,} items, of index {self.fingerprint})"
 
     def is_live(self, positions: Int64s) -> npt.NDArray[np.bool_]:
-        """Whether the item at each of ``positions`` (0 .. N - 1) is live."""
+        """Return whether the item at each of ``positions`` (0 .. N - 1) is live."""
         kept = ~np.isin(positions, self.excluded)
         return kept if self.base is None else kept & self.base.is_live(positions)
 
     def any_live(self, low: Int64s, high: Int64s) -> npt.NDArray[np.bool_]:
-        """Whether a leaf of ``low .. high`` is live."""
+        """Return whether any leaf of ``low .. high`` is live."""
         n_live = high - low if self.base is None else self.base.rank(high) - self.base.rank(low)
         alive: npt.NDArray[np.bool_] = n_live > np.searchsorted(self.dead, high) - np.searchsorted(self.dead, low)
         return alive
@@ -317,7 +325,7 @@ def _threads() -> int:
 
 
 def _words(live: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
-    """bool[n] as int32[n // 32 + 1], bit ``i % 32`` of word ``i // 32``."""
+    """Pack bool[n] into int32[n // 32 + 1], bit ``i % 32`` of word ``i // 32``."""
     words = np.zeros(len(live) // 32 + 1, np.int32)
     words.view(np.uint8)[: -(-len(live) // 8)] = np.packbits(live, bitorder="little")
     return words
@@ -326,35 +334,36 @@ def _words(live: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
 AnyFilter = ItemFilter | ExcludingFilter
 Filters = AnyFilter | Sequence[AnyFilter | None] | None
 PartFilters = tuple[AnyFilter | None, ...]
-"""A request's filter for each part of a catalogue; None: all of the part is live."""
+"""A request's filter for each part of a catalogue; None if all of the part is live."""
 
 
 def filter_of_request(filters: Filters, request: int) -> AnyFilter | None:
-    """One filter for all requests, or one (or None) a request."""
+    """Return the filter of a request: one for all requests, or one (or None) per request."""
     return filters if filters is None or isinstance(filters, AnyFilter) else filters[request]
 
 
 def check_filters(filters: Filters, n_requests: int, fingerprint: str) -> None:
-    """Raise ItemError on filters of another index than the one with this fingerprint, or not one a request."""
+    """Raise ItemError if filters are not of the index with this fingerprint, or not one per request."""
     if filters is None:
         return
     if isinstance(filters, str) or not isinstance(filters, (AnyFilter, Sequence)):
-        raise ItemError(f"a {type(filters).__name__} in place of an ItemFilter: give one, or a list with one a request")
+        kind = type(filters).__name__
+        raise ItemError(f"filters must be an ItemFilter, or a list with one per request, not a {kind}")
     listed = [filters] if isinstance(filters, AnyFilter) else list(filters)
     if not isinstance(filters, AnyFilter) and len(listed) != n_requests:
         raise ItemError(f"{len(listed)} filters for {n_requests} requests")
     for one in listed:
         if one is not None:
             if not isinstance(one, AnyFilter):
-                raise ItemError(f"a {type(one).__name__} in place of an ItemFilter")
+                raise ItemError(f"a filter must be an ItemFilter, not a {type(one).__name__}")
             check_fingerprint(one.fingerprint, fingerprint)
 
 
 def check_fingerprint(of_filter: str, of_index: str) -> None:
-    """Raise ItemError where a filter belongs to another index."""
+    """Raise ItemError if a filter belongs to another index."""
     if of_filter != of_index:
         raise ItemError(
-            f"a filter of another index (its fingerprint is {of_filter}, this index has {of_index}); "
+            f"the filter belongs to another index (fingerprint {of_filter}, this index has {of_index}); "
             "make it from this index: ItemFilter.of_rows(index, …) or of_ids"
         )
 
@@ -362,11 +371,11 @@ def check_fingerprint(of_filter: str, of_index: str) -> None:
 class StackedFilters(NamedTuple):
     """The F different filters of some requests, as arrays for a device.
 
-    which   int64[B]: the number of each request's filter, or -1 for none
-    words   int32[R, W] and before int[R, W]: as in ItemFilter, a row a set of bits; R is at least 1
-    rows    int64[F]: the row of each filter, or -1: all leaves are live. None: filter f has row f
-    dead    int64[n]: ``f * (U + 1) + leaf`` for every leaf that filter f excludes, rising; then large numbers up to a
-            power of two, so that shapes seldom change. None with ``rows``
+    which: int64[B], the number of each request's filter, or -1 for none.
+    words: int32[R, W], and before: int[R, W], as in ItemFilter, one row per set of bits; R is at least 1.
+    rows: int64[F], the row of each filter, or -1 if all leaves are live. None if filter f has row f.
+    dead: int64[n], ``f * (U + 1) + leaf`` for every leaf that filter f excludes, ascending. Large numbers pad it to a
+        power of two, so that shapes seldom change. None if ``rows`` is.
     """
 
     which: Int64s
@@ -377,7 +386,9 @@ class StackedFilters(NamedTuple):
 
 
 def stack_filters(filters: Filters, n_requests: int, fingerprint: str, n_leaves: int) -> StackedFilters | None:
-    """The requests' filters for a device; None where no request has one. Raises ItemError as ``check_filters`` does."""
+    """Return the requests' filters for a device; None if no request has one. Raises ItemError as ``check_filters``
+    does.
+    """
     check_filters(filters, n_requests, fingerprint)
     if filters is None:
         return None

@@ -1,11 +1,11 @@
-"""Saving a filter over an item index: one file of arrays (wfsa/storage/array_file.py), for one index.
+"""Saving a filter of an item index: one file of arrays (wfsa/storage/array_file.py), for one index.
 
-    words    int32[N // 32 + 1]    a bit an item, in the index's leaf order (wfsa/items/filter.py); the leaves' bits and
-                                   ranks are made when it is loaded
+    words    int32[N // 32 + 1]    one bit per item, in the index's leaf order (wfsa/items/filter.py); loading makes
+                                   the leaves' bits and ranks
 
-Version 1 had a bit a leaf, which says nothing about the items that share one: such a file is refused.
+Version 1 had one bit per leaf, which does not distinguish items that share a leaf: such a file is refused.
 
-The head has the fingerprint of the index, by which it is known again. Same filter, same bytes.
+The head has the fingerprint of the index. The same filter gives the same bytes.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _KIND: Final = "a filter over items"
 
 
 def save(path: str | os.PathLike[str], fingerprint: str, n_items: int, words: npt.NDArray[np.int32]) -> None:
-    """Write a filter of the index with this fingerprint; replaces an existing file in one step."""
+    """Write a filter of the index with this fingerprint; an existing file is replaced atomically."""
     head = {"format": FORMAT, "version": VERSION, "fingerprint": fingerprint, "n_items": n_items}
     array_file.write(path, head, {"words": words})
 
 
 def load(path: str | os.PathLike[str], fingerprint: str, n_items: int) -> npt.NDArray[np.int32]:
-    """The words of a filter of this index. ArtifactError on a damaged file, and on one for another index."""
+    """Return the words of a filter of this index. Raises ArtifactError on a damaged file, or one for another index."""
     where = Path(path)
     file = array_file.read(where, _KIND).expect(_KIND, FORMAT, VERSION)
     head, arrays = file.head, file.arrays
@@ -46,5 +46,5 @@ def load(path: str | os.PathLike[str], fingerprint: str, n_items: int) -> npt.ND
     if words is None or head.get("n_items") != n_items or words.shape != (n_items // 32 + 1,):
         raise ArtifactError(f"{where} is damaged: {n_items} items do not fit its words")
     if words.dtype != np.int32 or int(words[-1:].view(np.uint32)[0]) >> (n_items & 31):
-        raise ArtifactError(f"{where} is damaged: words have a wrong type, or bits past the last item")
+        raise ArtifactError(f"{where} is damaged: words have a wrong type, or bits after the last item")
     return np.array(words)

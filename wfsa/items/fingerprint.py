@@ -1,8 +1,9 @@
-"""What an index is over, as 64 bits: leaves in their order, and which items they have. Filters are bound to it.
+"""The identity of an index's content as 64 bits: the leaves in order, and their items. Filters are bound to it.
 
-Indexes built from the same rows and ids have the same fingerprint, whatever their layout and however they were built;
-any other catalogue's differs, but for one chance in 2^64. It is no protection against someone who wants two to agree.
-Cost: one pass over the columns and the items' arrays, at the speed of memory (2 % of a build); a file keeps it.
+Indexes built from the same rows and ids have the same fingerprint, whatever their layout and however they were built.
+Any other catalogue has a different one, except with probability 2^-64. It does not protect against someone who wants
+two to agree. It costs one pass over the columns and the items' arrays, at the speed of memory (2 % of a build); files
+keep it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def fingerprint(
     indptr: npt.NDArray[Any] | None,
     ids: Ids | None,
 ) -> str:
-    """16 hexadecimal digits. ``columns``: every level's codes by leaf; the others as in ``IndexData``."""
+    """Return 16 hexadecimal digits. ``columns`` has every level's codes by leaf; the others are as in ``IndexData``."""
     parts: list[tuple[str, npt.NDArray[Any] | None]] = [(f"level {level}", part) for level, part in enumerate(columns)]
     parts += [("lengths", lengths), ("order", order), ("indptr", indptr)]
     if isinstance(ids, StringIds):

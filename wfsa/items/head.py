@@ -1,14 +1,15 @@
-"""The first levels as dense tables: a child is found by arithmetic, and its code is stored nowhere.
+"""The first levels as dense tables: arithmetic finds a child, and its code is not stored.
 
-For ``l = 0 .. depth`` a prefix of l codes has the number ``p = ((c0 * V1 + c1) * V2 + c2) …`` and the slot
-``slot_offset[l] + p``; ``starts[slot]`` is its first leaf and ``starts[slot + 1]`` the end of its leaves, so a prefix
-that no item has is an empty interval. The child of p at level l with code c is the slot
-``slot_offset[l + 1] + p * V_l + c``.
+For ``l = 0 .. depth``, a prefix of l codes has the number ``p = ((c0 * V1 + c1) * V2 + c2) …`` and the slot
+``slot_offset[l] + p``. ``starts[slot]`` is its first leaf, and ``starts[slot + 1]`` the end of its leaves, so a prefix
+that no item has is an empty interval. The child of p at level l with code c is the slot ``slot_offset[l + 1] + p * V_l
++ c``.
 
-``mask`` says which children exist, packed: the row of slot s at level ``l < depth`` is
-``mask[mask_offset[l] + p * W_l : … + W_l]``, ``W_l = ceil(V_l / 32)``, bit ``code % 32`` of word ``code // 32``.
+``mask`` marks which children exist, packed: the row of slot s at level ``l < depth`` is ``mask[mask_offset[l] + p * W_l
+: … + W_l]``, ``W_l = ceil(V_l / 32)``, bit ``code % 32`` of word ``code // 32``.
 
-No item may end above the depth (``depth <= `` the shortest item): its leaf would lie between two slots.
+No item may end above the depth (``depth`` is at most the length of the shortest item): its leaf would lie between two
+slots.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ NARROW: Final = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class HeadShape:
-    """Where the head's tables lie; ``slot_offset`` has depth + 2 entries, ``mask_offset`` depth + 1."""
+    """The positions of the head's tables; ``slot_offset`` has depth + 2 entries, ``mask_offset`` depth + 1."""
 
     depth: int
     slot_offset: tuple[int, ...]
@@ -46,15 +47,15 @@ class HeadShape:
 
 
 def offset_dtype(largest: int) -> np.dtype[np.int32] | np.dtype[np.int64]:
-    """int32 where it holds ``largest``, else int64."""
+    """Return int32 if it holds ``largest``, otherwise int64."""
     return np.dtype(np.int32) if largest < NARROW else np.dtype(np.int64)
 
 
 def choose_depth(nodes: npt.NDArray[np.int64], min_length: int, sizes: Sequence[int], small: int) -> int:
-    """The depth after which a further dense level would cost more bytes than it saves.
+    """Return the depth after which a further dense level would cost more bytes than it saves.
 
-    A level in the head costs its cells; outside, it costs a column, and a slot a node where the parents are not small.
-    ``nodes`` int64[L + 1]: how many nodes each level has; the last level's are the leaves of a full length.
+    In the head, a level costs its cells. Outside, it costs a column, and a slot per node if the parents are not small.
+    ``nodes`` int64[L + 1] counts the nodes of each level; the last level's are the leaves of full length.
     """
     n, depth = int(nodes.max()), 0
     start_bytes = offset_dtype(n).itemsize

@@ -1,6 +1,6 @@
-"""Steps on the host, for whatever has the parts of one: an index, or a state of a changing catalogue.
+"""Steps on the host, for anything that has the parts of one: an index, or a state of a changing catalogue.
 
-Arguments are checked here; ``wfsa/items/backends/`` computes.
+This module checks the arguments; ``wfsa/items/backends/`` computes.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 
 Backend = Literal["cython", "numpy"]
 F = TypeVar("F")
-"""A request's filter."""
+"""The type of a request's filter."""
 
 
 class HostSteps(ABC, Generic[F]):
-    """The steps over items, and what they lead to.
+    """The steps over items, and look-ups of the items that they lead to.
 
-    A node is an int64, in a state of a changing catalogue int64[2]. Shapes below are of nodes: ``nodes[…]`` has one
-    more axis of 2 there. ``filters`` are one for all requests, or one (or None) a request, which is the first axis.
-    ``backend="numpy"`` is the array step that devices have, slower and with the same results.
+    A node is an int64; in a state of a changing catalogue it is int64[2], so that ``nodes[…]`` has one more axis of 2
+    than the shapes below. ``filters`` are one for all requests, or a list with one (or None) per request, which is the
+    first axis. ``backend="numpy"`` is the array step that devices have; it is slower and has the same results.
     """
 
     __slots__ = ()
@@ -64,48 +64,49 @@ class HostSteps(ABC, Generic[F]):
     @property
     @abstractmethod
     def parts(self) -> tuple[IndexData, ...]:
-        """The indexes that a node has an id of."""
+        """The indexes that a node has an id in."""
 
     @property
     @abstractmethod
     def present(self) -> tuple[AnyFilter | None, ...]:
-        """What there is of each part; None: all of it."""
+        """The items that exist of each part; None for all of it."""
 
     @abstractmethod
     def part_filters(self, filters: Any, n_requests: int) -> list[tuple[AnyFilter | None, ...]] | None:
-        """For each request a filter of each part; None for no filters. Raises ItemError on filters that do not fit."""
+        """Return, for each request, a filter of each part; None for no filters. Raises ItemError on unfit filters."""
 
     @abstractmethod
     def item_ids(self, nodes: Any, filters: Any = None) -> list[list[ItemId]]:
-        """For each of the flattened nodes the ids of the live items that end there."""
+        """Return, for each of the flattened nodes, the ids of the live items that end there."""
 
     # --- the step ---------------------------------------------------------------------------------------------------
 
     def allowed(
         self, nodes: Any, filters: F | Sequence[F | None] | None = None, *, backend: Backend = "cython"
     ) -> npt.NDArray[np.int32]:
-        """Which tokens may come next: packed int32[…, ceil(logits_size / 32)] of nodes[…]."""
+        """Return the tokens that may come next, as packed int32[…, ceil(logits_size / 32)] of nodes[…]."""
         masks: npt.NDArray[np.int32] = _backend(backend).allowed(self, self._nodes(nodes), filters)
         return masks
 
     def children(
         self, nodes: Any, filters: F | Sequence[F | None] | None = None, *, backend: Backend = "cython"
     ) -> tuple[Int64s, npt.NDArray[np.int32], Int64s]:
-        """Next tokens and nodes of the flattened nodes: indptr int64[n + 1], tokens int32[total], nodes[total].
+        """Return the next tokens and nodes of the flattened nodes: indptr int64[n + 1], tokens int32[total],
+        nodes[total].
 
-        Tokens rise, but for the end token, which comes first.
+        Tokens are in ascending order, except that the end token comes first.
         """
-        found: tuple[Int64s, npt.NDArray[np.int32], Int64s] = _backend(backend).children(
+        result: tuple[Int64s, npt.NDArray[np.int32], Int64s] = _backend(backend).children(
             self, self._nodes(nodes), filters
         )
-        return found
+        return result
 
     def mask_logits(
         self, logits: Any, nodes: Any, filters: F | Sequence[F | None] | None = None, *, backend: Backend = "cython"
     ) -> npt.NDArray[Any]:
-        """A copy of ``logits[…, logits_size]`` of nodes[…] with -inf at every token that is not allowed.
+        """Return a copy of ``logits[…, logits_size]`` of nodes[…] with -inf at every token that is not allowed.
 
-        Its type is that of the logits; float32 of torch's bfloat16.
+        It has the type of the logits; float32 for torch's bfloat16.
         """
         nodes = self._nodes(nodes)
         masked: npt.NDArray[Any] = _backend(backend).mask_logits(
@@ -116,11 +117,11 @@ class HostSteps(ABC, Generic[F]):
     def advance(
         self, nodes: Any, tokens: Any, filters: F | Sequence[F | None] | None = None, *, backend: Backend = "cython"
     ) -> Int64s:
-        """The nodes after one token each, integers […] of nodes[…]; -1 where the token is not allowed."""
+        """Return the nodes after one token each, integers […] of nodes[…]; -1 if the token is not allowed."""
         nodes, tokens = self._nodes(nodes), np.asarray(tokens)
         shape = self._shape(nodes)
         if tokens.shape != shape or tokens.dtype.kind not in "iu":
-            raise ItemError(f"tokens are {tokens.dtype}{list(tokens.shape)}, not integers {list(shape)}")
+            raise ItemError(f"tokens must be integers {list(shape)}, got {tokens.dtype}{list(tokens.shape)}")
         following: Int64s = _backend(backend).advance(self, nodes, tokens, filters)
         return following
 
@@ -135,22 +136,23 @@ class HostSteps(ABC, Generic[F]):
         backend: Backend = "cython",
         threads: int = 1,
     ) -> Beams:
-        """Log-softmax, mask, cumulative scores, exact top ``width`` (default: as many) a request, advance.
+        """Do one step: log-softmax, mask, cumulative scores, the exact best ``width`` per request, advance.
 
-        ``logits``: float[B, M, logits_size], bfloat16 among them (of torch or ml_dtypes). The rules, also for ties, are
-        in ``wfsa.items.beams``.
-        ``threads`` share out the requests; the back end numpy uses one.
+        logits: float[B, M, logits_size], also bfloat16 (of torch or ml_dtypes).
+        width: the number of beams afterwards; None for as many as before.
+        normalise: what the scores are normalised over. The rules, also for ties, are in ``wfsa.items.beams``.
+        threads: they share the requests among them; the back end numpy uses one.
         """
         nodes = self._nodes(beams.nodes)
         rows = self._shape(nodes)
         if len(rows) != 2:
-            raise ItemError(f"beams have nodes of shape {list(rows)}, not [B, M]")
+            raise ItemError(f"the nodes of beams must have shape [B, M], not {list(rows)}")
         for name in ("scores", "valid", "sequences"):
             shape = np.shape(getattr(beams, name))
             if shape[:2] != rows or len(shape) != 2 + (name == "sequences"):
-                raise ItemError(f"beams have {name} of shape {list(shape)} for nodes of shape {list(rows)}")
+                raise ItemError(f"beams have {name} of shape {list(shape)}, but nodes of shape {list(rows)}")
         if self.has_prefix_items and self.levels.end_token is None:
-            raise ItemError("an item is a prefix of another: beam_step needs an index built with an end_token")
+            raise ItemError("an item is a prefix of another; build the index with an end_token for beam_step")
         width = rows[1] if width is None else width
         if not 1 <= width < 1 << 31:
             raise ItemError(f"width must be 1 to {(1 << 31) - 1}, not {width}")
@@ -164,32 +166,33 @@ class HostSteps(ABC, Generic[F]):
     # --- before and after the steps ---------------------------------------------------------------------------------
 
     def start(self, n_requests: int, width: int) -> Beams:
-        """One valid beam a request at the root."""
+        """Return beams with one valid beam per request, at the root."""
         return Beams.start(self, n_requests, width)
 
     def top(
         self, beams: Beams, k: int, filters: F | Sequence[F | None] | None = None
     ) -> list[list[tuple[ItemId, float]]]:
-        """For each request the best items of its beams with their scores: at most ``k`` pairs (id, score), best first.
+        """Return the best items of each request's beams with their scores: at most ``k`` pairs (id, score), best first.
 
-        beams     of NumPy, or of a back end on a device
-        filters   those of the steps: one for all requests, or one (or None) a request; only live items are returned
+        beams: of NumPy, or of a back end on a device.
+        filters: those of the steps: one for all requests, or a list with one (or None) per request. Only live items are
+            returned.
 
-        Items that share a sequence have its score. **Ties**: the lower beam, then the lower input row; in a catalogue
-        the base's items come before the additions, which are in the order of adding. Beams at which no item ends give
-        nothing. Raises ItemError on ``k`` below 1 and on filters that do not fit.
+        Items that share a sequence have its score. **Ties**: the lower beam, then the lower input row. In a catalogue
+        the base's items come before the additions, which are in the order of adding. Beams at which no item ends
+        contribute nothing. Raises ItemError on ``k`` below 1 and on filters that do not fit.
         """
         return answers.top(self, beams, k, filters)
 
     def ids_of_tokens(self, tokens: Any, filters: F | Sequence[F | None] | None = None) -> list[list[ItemId]]:
-        """For each row of tokens the ids of the items that it spells, [] where it spells none.
+        """Return, for each row of tokens, the ids of the items that it spells; [] if it spells none.
 
-        tokens    integers [rows, T], of NumPy, torch or JAX: what a model generated, without the prompt
-        filters   one for all rows, or one (or None) a request, whose rows follow one another; only live items are
-                  returned
+        tokens: integers [rows, T], of NumPy, torch or JAX: what a model generated, without the prompt.
+        filters: one for all rows, or one (or None) per request, whose rows are consecutive. Only live items are
+            returned.
 
-        A row is read until an item is complete (with the end token, where the index has one); what follows, such as
-        padding, is not read. A row that leaves the catalogue before, or that ends where no item ends, is []. Raises
+        A row is read until an item is complete (with the end token, if the index has one); later tokens, such as
+        padding, are not read. A row gives [] if it leaves the catalogue before that, or ends where no item ends. Raises
         ItemError on anything but integers [rows, T] and on filters that do not fit.
         """
         return answers.ids_of_tokens(self, tokens, filters)
@@ -200,25 +203,26 @@ class HostSteps(ABC, Generic[F]):
         return nodes.shape if len(self.parts) == 1 else nodes.shape[:-1]
 
     def _nodes(self, nodes: Any) -> Int64s:
-        array = np.array(nodes, order="C")  # a copy: what is checked is what is used, whoever writes `nodes`
+        # a copy, so that another thread that writes to `nodes` cannot change it after the check
+        array = np.array(nodes, order="C")
         if array.dtype != np.int64:
-            raise ItemError(f"nodes are {array.dtype}, not int64")
+            raise ItemError(f"nodes must be int64, got {array.dtype}")
         n_parts = len(self.parts)
         if n_parts > 1 and array.shape[-1:] != (n_parts,):
-            raise ItemError(f"nodes are int64{list(array.shape)}, not int64[…, {n_parts}]")
+            raise ItemError(f"nodes must be int64[…, {n_parts}], got int64{list(array.shape)}")
         bad = self.core.bad_node(array)
         if bad != -1:
-            raise ItemError(f"{bad} is no node of this index")
+            raise ItemError(f"{bad} is not a node of this index")
         return array
 
     def _logits(self, logits: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-        # NumPy has no bfloat16: torch's are widened by torch, JAX's are arrays of the dtype that ml_dtypes adds.
+        # NumPy has no bfloat16: torch widens its own, and JAX's are arrays of the dtype that ml_dtypes adds.
         array = np.asarray(logits.float() if str(getattr(logits, "dtype", "")) == "torch.bfloat16" else logits)
         wide = array.dtype.char in "efd" or array.dtype.name == "bfloat16"
-        want = (*shape, self.levels.logits_size)
-        if array.shape != want or not wide:
-            found = f"{array.dtype}{list(array.shape)}"
-            raise ItemError(f"logits are {found}, not float32, float16 or bfloat16 {list(want)}")
+        shape_needed = (*shape, self.levels.logits_size)
+        if array.shape != shape_needed or not wide:
+            actual = f"{array.dtype}{list(array.shape)}"
+            raise ItemError(f"logits must be float32, float16 or bfloat16 {list(shape_needed)}, got {actual}")
         return array
 
 
@@ -227,4 +231,4 @@ def _backend(name: Backend) -> Any:
         return compiled
     if name == "numpy":
         return in_numpy
-    raise ItemError(f"backend={name!r}; here it is cython or numpy")
+    raise ItemError(f'backend must be "cython" or "numpy", got {name!r}')

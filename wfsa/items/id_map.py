@@ -1,11 +1,11 @@
-"""Finds items by id in time of the ids asked for: positions in the index's leaf order, from a map kept in memory.
+"""Finds items by id in time proportional to the ids looked up, with a map to positions in the index's leaf order.
 
 The item at position p of the leaf order is input row ``item_order[p]``. An index makes its map when few ids are looked
-up for the first time, and keeps it; files do not hold it. With ids of the caller the map takes 6 bytes an item
-(ext/items/id_map.hpp); where ids are row numbers it is the inverse of ``item_order``, 4 or 8 bytes an item; where ids
-are ranks a position is the id, and nothing is made. docs/items.md has the times.
+up for the first time, and keeps it in memory; files do not hold it. With ids of the caller, the map takes 6 bytes per
+item (ext/items/id_map.hpp). If ids are row numbers, it is the inverse of ``item_order``, 4 or 8 bytes per item. If ids
+are ranks, the position is the id and no map is needed. docs/items.md has the times.
 
-Ids that are a large part of the catalogue are found faster by one pass over all ids (``rows_among``), without a map.
+For ids that are a large part of the catalogue, one pass over all ids is faster (``rows_among``) and needs no map.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from wfsa.items.item_ids import Ids, StringIds
 from wfsa.items.nodes import Int64s
 
 MAX_ITEMS: Final = (1 << 32) - 1
-"""More items have no map: their positions do not fit into 32 bits."""
+"""An index of more items has no map: positions would not fit into 32 bits."""
 _LOG: Final = logging.getLogger("wfsa")
 _BUILDING: Final = threading.Lock()
 
 
 class IdMap:
-    """Positions by id; ``ids`` None where the ids are input rows. At most :data:`MAX_ITEMS` items."""
+    """Positions by id; ``ids`` is None if the ids are input rows. At most :data:`MAX_ITEMS` items."""
 
     __slots__ = ("_inverse", "_map", "n_items", "nbytes", "seconds")
 
@@ -52,11 +52,12 @@ class IdMap:
         self.seconds = time.perf_counter() - began
 
     def find(self, wanted: Ids) -> tuple[Int64s, Int64s]:
-        """Positions int64[total] of the wanted ids, one id after another, and how many items each has, int64[n].
+        """Return the positions of the wanted ids, int64[total], and the number of items of each id, int64[n].
 
-        The positions of an id rise. The wanted ids are of the kind of the index's ids.
+        The positions of one id follow those of another; those of one id ascend. The wanted ids have the kind of the
+        index's ids.
         """
-        if not len(wanted):  # of no kind
+        if not len(wanted):  # an empty list has no kind
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         if isinstance(self._map, BytesMap):
             assert isinstance(wanted, StringIds)
@@ -71,33 +72,33 @@ class IdMap:
         return positions, inside.astype(np.int64)
 
     def is_distinct(self) -> bool:
-        """Whether no two items have one id."""
+        """Return whether all items have different ids."""
         return self._map is None or self._map.is_distinct()
 
 
 class LazyIdMap:
-    """The map of one index, made by the first thread that asks for it."""
+    """The map of one index, made by the first thread that uses it."""
 
-    __slots__ = ("_made", "_source")
+    __slots__ = ("_map", "_source")
 
     def __init__(self, ids: Ids | None, item_order: npt.NDArray[Any] | None, n_items: int) -> None:
         self._source = (ids, item_order, n_items)
-        self._made: IdMap | None = None
+        self._map: IdMap | None = None
 
     @property
     def nbytes(self) -> int:
         """Bytes of the map, 0 before it is made."""
-        return 0 if self._made is None else self._made.nbytes
+        return 0 if self._map is None else self._map.nbytes
 
     def get(self) -> IdMap:
-        """The map; the first call makes it. Raises LimitError on more than :data:`MAX_ITEMS` items."""
-        if self._made is None:
+        """Return the map; the first call makes it. Raises LimitError on more than :data:`MAX_ITEMS` items."""
+        if self._map is None:
             with _BUILDING:
-                if self._made is None:
+                if self._map is None:
                     if self._source[2] > MAX_ITEMS:
-                        raise LimitError(f"{self._source[2]:,} items: a map of ids has at most {MAX_ITEMS:,}")
-                    made = IdMap(*self._source)
-                    milliseconds = 1000 * made.seconds
-                    _LOG.debug("map of %d item ids: %.1f ms, %d bytes", made.n_items, milliseconds, made.nbytes)
-                    self._made = made
-        return self._made
+                        raise LimitError(f"a map of ids can have at most {MAX_ITEMS:,} items, got {self._source[2]:,}")
+                    new_map = IdMap(*self._source)
+                    milliseconds = 1000 * new_map.seconds
+                    _LOG.debug("map of %d item ids: %.1f ms, %d bytes", new_map.n_items, milliseconds, new_map.nbytes)
+                    self._map = new_map
+        return self._map

@@ -1,10 +1,10 @@
-"""ItemIndex: a catalogue of sequences, and which tokens may come next in it.
+"""ItemIndex: a catalogue of sequences, with the tokens that may come next in it.
 
     index = ItemIndex.build(sids, vocab_size=2048)       # int[N, L], ragged lists, files, an iterator of chunks
     beams = Beams.start(index, n_requests=2, width=70)
     for logits in model:                                  # float32[2, 70, V]
         beams = index.beam_step(beams, logits)
-    index.item_ids(beams.nodes)                           # with filters=… where the steps had some
+    index.item_ids(beams.nodes)                           # with filters=… if the steps had some
 
 The index is immutable and holds arrays only (``wfsa/items/index_data.py``): a layout (``interval`` or ``csr``), the
 items of each leaf, and the levels' codes. Nodes are int64 ids (``wfsa/items/nodes.py``).
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class ItemIndex(IndexData, HostSteps[AnyFilter]):
-    """A closed set of items, immutable; its data and look-ups are those of :class:`IndexData`. ``len`` is N."""
+    """A closed set of items, immutable. :class:`IndexData` has its data and look-ups. ``len`` is N."""
 
     __slots__ = ()
 
@@ -72,24 +72,26 @@ class ItemIndex(IndexData, HostSteps[AnyFilter]):
     ) -> Self:
         """Build from rows in any order; equal rows share a leaf.
 
-        sids         int[N, L]; a list of lists; ``(values, row_offsets)``; the path of a .npy or .parquet file, or
-                     several tables: a list, a pattern, a folder, by path or URL (``wfsa/items/files.py``); an
-                     iterator of chunks, each any of the former or an :class:`ItemChunk` with ids
-        item_ids     int[N]; N strings, str or bytes, in a list or a NumPy or Arrow array; None for the row numbers; or
-                     "rank": the position in the sorted order (no array kept)
-        vocab_size   codes a level: one number, or one a level; None: what is seen
-        offsets      first token of each level (``token = offsets[l] + code``); None: 0
-        logits_size  entries of the model's logits; None: what the tokens need
-        end_token    the token that closes an item; needed by beam_step where an item is a prefix of another
-        head_depth   levels in the dense head; None: chosen by size
-        small        nodes of up to this many leaves (1 .. 1023) have no child list (layout interval)
-        columns, list_column, id_column    of a Parquet file: the integer columns of codes, one a level; or the one
-                     column of lists of codes; and that of the items' ids. What could be meant in several ways must be
-                     named (``wfsa/items/files.py``)
-        memory       bytes for the rows and records of one sorted run; more is merged from runs in ``scratch``, a folder
-                     (None: the system's for temporary files), where the index's arrays then lie, too
-        threads      None: one a core, at most 16
-        progress     called as progress(stage, fraction) now and then
+        sids: int[N, L]; a list of lists; ``(values, row_offsets)``; the path of a .npy or .parquet file, or several
+            tables as a list, a pattern or a folder, by path or URL (``wfsa/items/files.py``); or an iterator of chunks,
+            each any of these or an :class:`ItemChunk` with ids.
+        item_ids: int[N]; N strings, str or bytes, in a list or a NumPy or Arrow array; None for the row numbers; or
+            "rank" for the position in the sorted order, which needs no array.
+        vocab_size: the number of codes, for all levels or one per level; None for the largest code seen.
+        offsets: the first token of each level (``token = offsets[l] + code``); None for 0.
+        logits_size: the number of entries of the model's logits; None for what the tokens need.
+        end_token: the token that closes an item; beam_step needs it if an item is a prefix of another.
+        layout: "interval" or "csr".
+        head_depth: the number of levels in the dense head; None to choose it by size.
+        small: nodes of up to this number of leaves (1 .. 1023) have no child list (layout interval).
+        columns, list_column, id_column: of a Parquet file: the integer columns of codes, one per level; or the one
+            column of lists of codes; and the column of the items' ids. They must be named if there is a choice
+            (``wfsa/items/files.py``).
+        memory: bytes for the rows and records of one sorted run. More rows are merged from runs in ``scratch``.
+        scratch: a folder for the runs, and then for the index's arrays; None for the system's folder of temporary
+            files.
+        threads: None for one per core, at most 16.
+        progress: called as progress(stage, fraction) now and then.
 
         Raises ItemError on codes out of range, empty rows, wrong shapes; LimitError on a head that is too large.
         """
@@ -112,10 +114,12 @@ class ItemIndex(IndexData, HostSteps[AnyFilter]):
         if is_path(sids):
             sids = open_file(sids, spec.columns, memory, spec.folder)
         elif spec.columns != ParquetColumns():
-            raise ItemError("columns, list_column and id_column name columns of a Parquet file; the items are no path")
+            raise ItemError(
+                "columns, list_column and id_column name columns of a Parquet file, but the items are not a path"
+            )
         built = build(sids, None if ranked else item_ids, spec)
         if ranked and built.ids is not None:
-            raise ItemError('item_ids="rank", but the chunks bring ids')
+            raise ItemError('item_ids="rank", but the chunks have ids')
         return cls._of(built)
 
     @classmethod
@@ -143,20 +147,20 @@ class ItemIndex(IndexData, HostSteps[AnyFilter]):
     ) -> Manifest:
         """Build in shards, on a Ray cluster, and write them to ``output``; :meth:`load` then puts them together.
 
-        source       Parquet and Arrow files: a path or URL, a pattern, a folder, a list; or a dataset of Ray Data
-        output       a folder or URL; the catalogue that is there is replaced at the end, in one step, and what did not
-                     change is not written again
-        vocab_size   must be given: one number, or one a level
-        address      of the cluster: "auto", "host:port", "local" for one of this call's own; None: no cluster, all
-                     steps in this process. A connection that there is already is used
-        shards       how many, at most (None: those that are at ``output``, or what ``memory`` asks for)
-        rows         "input": items have the numbers of their rows, as from :meth:`build`; "sorted": they are numbered
-                     in sorted order, and no numbers are kept (``wfsa/items/shards.py``); without ids, that is rank
-        memory       bytes that a task should get by with; rows of equal leading codes cannot be parted
-        concurrency  tasks at once (None: one a processor)
+        source: Parquet and Arrow files as a path or URL, a pattern, a folder or a list; or a dataset of Ray Data.
+        output: a folder or URL. The catalogue there is replaced at the end, atomically; unchanged shards are not
+            written again.
+        vocab_size: required; one number, or one per level.
+        address: the cluster: "auto", "host:port", or "local" for one of this call's own; None for no cluster: all steps
+            run in this process. An existing connection is used.
+        shards: the largest number of shards; None for the number at ``output``, or what ``memory`` requires.
+        rows: "input" gives items the numbers of their rows, as :meth:`build` does. "sorted" numbers them in sorted
+            order and keeps no numbers (``wfsa/items/shards.py``); without ids, that is the rank.
+        memory: bytes that a task should need at most; rows with the same leading codes cannot be separated.
+        concurrency: the number of tasks at once; None for one per processor.
 
-        The others are as in :meth:`build`; they are those of the index that is put together. Raises ItemError as
-        :meth:`build` does, and where there is no cluster; OSError on files that cannot be read or written.
+        The other arguments are those of :meth:`build`, for the index that is put together. Raises ItemError as
+        :meth:`build` does, and if there is no cluster; OSError on files that cannot be read or written.
         """
         spec = BuildSpec(
             vocab_size=vocab_size,
@@ -177,7 +181,7 @@ class ItemIndex(IndexData, HostSteps[AnyFilter]):
             return build_sharded(OnRay(ray, concurrency), source, place, spec, rows, shards)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write one safetensors file; replaces an existing one in one step."""
+        """Write one safetensors file; an existing file is replaced atomically."""
         index_file.save(self, path)
 
     @classmethod
@@ -192,18 +196,17 @@ class ItemIndex(IndexData, HostSteps[AnyFilter]):
     ) -> Self:
         """Read a saved index into memory; or put the shards of a folder, URL or ``manifest.json`` together.
 
-        ``verify`` reads every array once and checks every index in it; without, only shapes, types and sizes are
-        checked. Raises ArtifactError on a file that is damaged, cut short, foreign or of another version.
+        verify: read every array once and check every index in it; False checks only shapes, types and sizes.
+        mapped: map the file of an index instead, so that processes share its pages and nothing is read before it is
+            used. The file must then never be written in place (``cp`` onto it does that): a truncated file ends the
+            process, and an overwritten one gives wrong items or ends it too. ``save`` replaces files by a rename, which
+            leaves an index in use as it is.
+        cache: for shards, a folder for this catalogue alone. It keeps the fetched shards and the index as one file. The
+            next load then fetches only new shards, and a load of the same version only maps that file (if only this
+            user may write it; otherwise it is read). Nothing else may write there.
+        scratch: for shards, a folder for the index's arrays, in unnamed files, if memory is short.
 
-        ``mapped=True`` maps the file of an index instead, so that processes share its pages and nothing is read before
-        it is used. The file must then never be written in place (``cp`` onto it does that): a file that is cut short
-        ends the process, one that is overwritten gives wrong items or ends it, too. ``save`` replaces files by a
-        rename, which leaves an index that is in use as it is.
-
-        Of shards: ``cache`` is a folder for this catalogue alone that keeps what was fetched and the index as one file,
-        so that the next load fetches what is new, and one of the same version only maps that file (where only this user
-        may write it; else it is read). Nothing else may write there. ``scratch`` is a
-        folder for the index's arrays, in unnamed files, where memory is short.
+        Raises ArtifactError on a file that is damaged, truncated, foreign or of another version.
         """
         if is_sharded(path):
             place, folders = place_of(path), [None if one is None else Path(one) for one in (cache, scratch)]
@@ -220,7 +223,7 @@ class ItemIndex(IndexData, HostSteps[AnyFilter]):
         cache: Path | None = None,
         scratch: Path | None = None,
     ) -> Self:
-        """The index that a manifest's shards are, as :meth:`load` puts it together."""
+        """Put the index of a manifest's shards together, as :meth:`load` does."""
         return cls._of(load_base(manifest, place, verify=verify, cache=cache, scratch=scratch))
 
     @classmethod
@@ -230,42 +233,45 @@ class ItemIndex(IndexData, HostSteps[AnyFilter]):
     # --- the items of nodes -----------------------------------------------------------------------------------------
 
     def item_ids(self, nodes: Any, filters: Filters = None) -> list[list[ItemId]]:
-        """For each of the flattened nodes the ids of the items that end there, [] where none does.
+        """Return, for each of the flattened nodes, the ids of the items that end there; [] if none does.
 
-        nodes     int64[...]; the first axis is the request
-        filters   those of the step: one for all requests, or one (or None) a request. Only live items are returned.
-                  None returns every item of the nodes, also those that a filter of the step has refused and that share
-                  a sequence with a live one
+        nodes: int64[...]; the first axis is the request.
+        filters: those of the step: one for all requests, or a list with one (or None) per request. Only live items are
+            returned. With None, every item of the nodes is returned, even items that a filter of the step refused and
+            that share a sequence with a live one.
 
-        Raises ItemError on filters of another index, or not one a request.
+        Raises ItemError on filters of another index, or not one per request.
         """
         return node_items.item_ids(self, np.asarray(nodes, np.int64), filters)
 
     def codes_after(self, node: int) -> tuple[Int64s, Int64s, Int64s]:
-        """The codes that follow one node, rising, with the first leaf and the end of the leaves below each child."""
+        """Return the codes that follow a node, ascending, with the first leaf and the end of the leaves below each
+        child.
+        """
         _, tokens, children = self.children(np.asarray([node]))
         following = level_of(children) != ENDED
         offset = self.levels.offsets[min(node >> LEVEL_SHIFT, self.n_levels - 1)]
         return tokens[following].astype(np.int64) - offset, *self.leaves_below(children[following])
 
     def first_item(self, nodes: Any, filters: Filters = None) -> npt.NDArray[Any]:
-        """The id of the first live item that ends at each node, in nodes' shape; arguments as in :meth:`item_ids`.
+        """Return the id of the first live item that ends at each node, in the nodes' shape; arguments as
+        :meth:`item_ids`.
 
-        int64 with -1 where none ends; where ids are strings, objects with None there.
+        int64, with -1 if no item ends there; for ids that are strings, objects with None.
         """
         return node_items.first_item(self, np.asarray(nodes, np.int64), filters)
 
     def excluding(
         self, exclude: Sequence[Any], filters: Filters = None, *, missing: Missing = "error"
     ) -> list[AnyFilter | None]:
-        """Filters that also leave out what each request must not return, such as the items that its user has seen.
+        """Return filters that also leave out items that a request must not return, such as those its user has seen.
 
-        exclude   for each request its ids, in any form that ``ItemFilter.of_ids`` takes, or None
-        filters   what is live besides: one for all requests, or one (or None) a request. Its bits are shared
-        missing   "error": raise ItemError on an id that no item has; "ignore": leave such ids out
+        exclude: for each request its ids, in any form that ``ItemFilter.of_ids`` takes, or None.
+        filters: the other conditions: one for all requests, or one (or None) per request. Its bits are shared.
+        missing: "error" raises ItemError on an id that no item has; "ignore" leaves such ids out.
 
-        The result has one filter (or None) a request, and goes wherever filters go. Making it takes the time of the
-        given ids. Raises ItemError on filters of another index, or not one a request.
+        The result has one filter (or None) per request, and can be used wherever filters can. Making it takes time
+        proportional to the given ids. Raises ItemError on filters of another index, or not one per request.
         """
         return excluding(self, exclude, filters, missing)
 
@@ -282,7 +288,7 @@ class ItemIndex(IndexData, HostSteps[AnyFilter]):
         return (None,)
 
     def part_filters(self, filters: Filters, n_requests: int) -> list[tuple[AnyFilter | None, ...]] | None:
-        """For each request its filter; None for no filters. Raises ItemError on filters that do not fit."""
+        """Return the filter of each request; None for no filters. Raises ItemError on filters that do not fit."""
         check_filters(filters, n_requests, self.fingerprint)
         if filters is None:
             return None

@@ -1,7 +1,7 @@
-"""What an item index holds, and what can be looked up in it: the trie, and the items of each leaf.
+"""The data of an item index, and look-ups in it: the trie, and the items of each leaf.
 
-``ItemIndex`` is this, with building, files and steps. The back ends, filters and files need only the data, so it stands
-below all of them.
+``ItemIndex`` adds building, files and steps. The back ends, filters and files need only the data, so this module
+imports none of them.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ Layout = IntervalLayout | CsrLayout
 class IndexData:
     """N items over U distinct sequences (leaves) of up to L codes.
 
-    layout       the trie
-    item_order   offset[N]: the items' rows, in the order of build's input, sorted by leaf and then by row;
-                 None when items are named by their rank in the sorted order (``item_ids="rank"``)
-    item_indptr  offset[U + 1]: the items of leaf u are ``item_order[item_indptr[u]:item_indptr[u + 1]]``; None when
-                 every leaf has one item
-    ids          int64[N] or StringIds: the caller's id of each row, None when that is the row number
-    fingerprint  16 hexadecimal digits: which catalogue this is (``wfsa/items/fingerprint.py``)
-    id_map       positions by id, made at the first use; ``id_map.nbytes`` is its size, 0 before
+    layout: the trie.
+    item_order: offset[N], the items' rows in build's input, sorted by leaf and then by row; None if items are named by
+        their rank in the sorted order (``item_ids="rank"``).
+    item_indptr: offset[U + 1]: the items of leaf u are ``item_order[item_indptr[u]:item_indptr[u + 1]]``; None if every
+        leaf has one item.
+    ids: int64[N] or StringIds, the caller's id of each row; None if that is the row number.
+    fingerprint: 16 hexadecimal digits that identify the catalogue (``wfsa/items/fingerprint.py``).
+    id_map: positions by id, made at the first use; ``id_map.nbytes`` is its size, 0 before.
     """
 
     layout: Layout
@@ -76,7 +76,7 @@ class IndexData:
 
     @property
     def n_leaves(self) -> int:
-        """Distinct sequences."""
+        """The number of distinct sequences."""
         return self.layout.n_leaves
 
     @property
@@ -94,16 +94,18 @@ class IndexData:
         return self.layout.has_prefix_items
 
     def item_arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """What names the items: ``item_order``, ``item_indptr``, and ``ids`` or ``id_bytes`` and ``id_offsets``."""
-        found: dict[str, Any] = {"item_order": self.item_order, "item_indptr": self.item_indptr}
+        """The arrays that name the items: ``item_order``, ``item_indptr``, and ``ids`` or ``id_bytes`` and
+        ``id_offsets``.
+        """
+        arrays: dict[str, Any] = {"item_order": self.item_order, "item_indptr": self.item_indptr}
         if isinstance(self.ids, StringIds):
-            found.update(id_bytes=self.ids.data, id_offsets=self.ids.offsets)
+            arrays.update(id_bytes=self.ids.data, id_offsets=self.ids.offsets)
         else:
-            found["ids"] = self.ids
-        return {name: array for name, array in found.items() if array is not None}
+            arrays["ids"] = self.ids
+        return {name: array for name, array in arrays.items() if array is not None}
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Every array by name, the layout's and the items'; what a device back end uploads and a file holds."""
+        """Every array by name, the layout's and the items': what a back end uploads to a device and a file holds."""
         return {**self.layout.arrays(), **self.item_arrays()}
 
     def memory(self) -> dict[str, int]:
@@ -112,18 +114,18 @@ class IndexData:
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes of all arrays together: :attr:`layout_bytes`, and what names the items."""
+        """The bytes of all arrays: :attr:`layout_bytes`, and the arrays that name the items."""
         return sum(self.memory().values())
 
     @property
     def layout_bytes(self) -> int:
-        """Bytes of the trie alone, which is what a device back end steps through."""
+        """The bytes of the trie alone, which is what the back end of a device steps through."""
         return sum(int(array.nbytes) for array in self.layout.arrays().values())
 
     def leaf_starts(self) -> npt.NDArray[np.int32] | None:
-        """int32[N // 32 + 1]: bit p says that the item at position p is the first of its leaf, for filters.
+        """int32[N // 32 + 1] for filters: bit p is set if the item at position p is the first of its leaf.
 
-        None when every leaf has one item. Made at the first call, N / 8 bytes.
+        None if every leaf has one item. The first call makes it, N / 8 bytes.
         """
         if self.item_indptr is not None and self._leaf_starts is None:
             first = np.zeros((self.n_items // 32 + 1) * 32, np.bool_)
@@ -132,58 +134,62 @@ class IndexData:
         return self._leaf_starts
 
     def leaf_rows(self, leaf: int) -> Int64s:
-        """Input rows of a leaf's items, rising."""
+        """Return the input rows of a leaf's items, ascending."""
         begin, end = leaf, leaf + 1
         if self.item_indptr is not None:
             begin, end = int(self.item_indptr[leaf]), int(self.item_indptr[leaf + 1])
         return np.arange(begin, end) if self.item_order is None else self.item_order[begin:end].astype(np.int64)
 
     def leaf_items(self, leaf: int) -> npt.NDArray[Any]:
-        """Ids of the items of a leaf, by input row: int64, or objects where ids are strings."""
+        """Return the ids of a leaf's items, by input row: int64, or objects if ids are strings."""
         rows = self.leaf_rows(leaf)
         if isinstance(self.ids, StringIds):
             return np.asarray(self.ids.at(rows), object)
         return rows if self.ids is None else self.ids[rows]
 
     def n_below(self, nodes: Int64s) -> Int64s:
-        """How many leaves are below each node."""
+        """Count the leaves below each node."""
         low, high = self.leaves_below(nodes)
         return high - low
 
     def leaves_below(self, nodes: Int64s) -> tuple[Int64s, Int64s]:
-        """First leaf and end of the leaves below each node; (0, 0) for NONE. Raises ItemError on ids of no node."""
+        """Return the first leaf and the end of the leaves below each node; (0, 0) for NONE.
+
+        Raises ItemError on ids that are not nodes.
+        """
         return self._leaves(nodes)[:2]
 
     def terminals(self, nodes: Int64s) -> Int64s:
-        """The leaf that ends at each node, -1 where none does. Raises ItemError on ids of no node."""
+        """Return the leaf that ends at each node, -1 if none does. Raises ItemError on ids that are not nodes."""
         return self._leaves(nodes)[2]
 
     def _leaves(self, nodes: Int64s) -> tuple[Int64s, Int64s, Int64s]:
         bad, low, high, own = self.core.leaves(np.ascontiguousarray(nodes, np.int64))
         if bad >= 0:
-            raise ItemError(f"{bad} is no node of this index")
+            raise ItemError(f"{bad} is not a node of this index")
         return low, high, own
 
     def leaves_at(self, positions: Int64s) -> Int64s:
-        """The leaves of the items at positions of the leaf order."""
+        """Return the leaves of the items at positions of the leaf order."""
         if self.item_indptr is None:
             return positions
-        wanted = positions.astype(self.item_indptr.dtype)  # of another type the whole array would be converted
+        wanted = positions.astype(self.item_indptr.dtype)  # with another type, NumPy would convert the whole array
         return np.searchsorted(self.item_indptr, wanted, side="right") - 1
 
     def rows_at(self, positions: Int64s) -> Int64s:
-        """Input rows of the items at positions of the leaf order."""
+        """Return the input rows of the items at positions of the leaf order."""
         if self.item_order is None:
             return positions
         rows: Int64s = self.item_order[positions].astype(np.int64)
         return rows
 
     def positions_of_ids(self, wanted: Ids, missing: Missing = "error") -> tuple[Int64s, Int64s]:
-        """Positions int64[total] of the wanted ids, one id after another, and how many items each has, int64[n].
+        """Return the positions of the wanted ids, int64[total], and the number of items of each id, int64[n].
 
-        missing   "error": raise ItemError on an id that no item has; "ignore": leave such ids out
+        missing: "error" raises ItemError on an id that no item has; "ignore" leaves such ids out.
 
-        The wanted ids are of the kind of the index's. The first call makes its map of ids (``wfsa/items/id_map.py``).
+        The wanted ids have the kind of the index's. The first call makes the index's map of ids
+        (``wfsa/items/id_map.py``).
         """
         positions, counts = self.id_map.get().find(wanted)
         if missing == "error" and not counts.all():
@@ -191,10 +197,13 @@ class IndexData:
         return positions, counts
 
     def rows_of_ids(self, ids: Any) -> Int64s:
-        """Input rows of item ids, in the order of the ids; every row with an id, rising, where several have it.
+        """Return the input rows of item ids, in the order of the ids; if several rows have an id, all of them,
+        ascending.
 
-        ``ids``: integers, or strings as given to ``build``, in a list, set, NumPy or Arrow array. Raises ItemError on
-        an id that no item has. The first call makes the index's map of ids (``wfsa/items/id_map.py``).
+        ids: integers, or strings as given to ``build``, in a list, set, NumPy or Arrow array.
+
+        Raises ItemError on an id that no item has. The first call makes the index's map of ids
+        (``wfsa/items/id_map.py``).
         """
         wanted = wanted_ids(self.ids, ids)
         positions, counts = self.positions_of_ids(wanted)
@@ -203,7 +212,7 @@ class IndexData:
 
 
 def _step_core(layout: Layout) -> StepCore:
-    """The compiled reader of a layout's arrays."""
+    """Return the compiled reader of a layout's arrays."""
     levels = layout.levels
     scalars = {
         "n_levels": len(levels),

@@ -1,10 +1,9 @@
-"""Saving an index and loading it: one safetensors file, arrays and a JSON head, no code.
+"""Saving an index and loading it: one safetensors file with arrays and a JSON head, no code.
 
-Loading reads the file into memory, or maps it where the caller asks for that (``wfsa/storage/array_file.py`` says what
-has to hold then): a mapped file is read when it is used. ``verify`` reads each array once and checks every index in it,
-so that a damaged file cannot make a kernel read outside its arrays. What a check of indices cannot see
-(one code changed to another) a checksum would, at the price of reading everything: ``verify`` does that too.
-Same index, same bytes.
+Loading reads the file into memory, or maps it on request: a mapped file is read when it is used
+(``wfsa/storage/array_file.py`` has the conditions). ``verify`` reads each array once and checks every index in it, so
+that a damaged file cannot make a kernel read outside its arrays. It also compares the checksum, which finds damage that
+a check of indices cannot see (one code changed to another). The same index gives the same bytes.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _BLOCK: Final = 1 << 16
 
 
 def save(index: IndexData, path: str | os.PathLike[str]) -> None:
-    """Write ``index`` to ``path`` by blocks (no second copy in memory); replaces an existing file in one step."""
+    """Write ``index`` to ``path`` by blocks, without a second copy in memory; replace an existing file atomically."""
     layout = index.layout
     head: dict[str, Any] = {
         "format": FORMAT,
@@ -79,7 +78,7 @@ def _index(head: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> IndexDa
     levels = Levels(tuple(spec["sizes"]), tuple(spec["offsets"]), spec["logits_size"], spec["end_token"])
     n, n_items, depth = int(head["n_leaves"]), int(head["n_items"]), int(head["depth"])
     if not 0 <= n <= n_items:
-        raise ItemError(f"{n} leaves of {n_items} items")
+        raise ItemError(f"n_leaves must be 0 to {n_items}, the number of items, got {n}")
     layout: IntervalLayout | CsrLayout
     rest: dict[str, Any] = dict(arrays)
     items = {name: rest.pop(name, None) for name in ("item_order", "item_indptr")}
@@ -104,44 +103,44 @@ def _index(head: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> IndexDa
         if array is not None and (
             array.ndim != wants or (name not in ("columns", "codes") and array.dtype.kind != "i")
         ):
-            raise ItemError(f"{name} has shape {array.shape} and type {array.dtype}")
+            raise ItemError(f"{name} has an invalid shape {array.shape} or type {array.dtype}")
     if lengths is not None and (lengths.dtype != np.uint8 or lengths.shape != (n,)):
-        raise ItemError("lengths have a wrong shape or type")
+        raise ItemError("lengths have an invalid shape {lengths.shape} or type {lengths.dtype}")
     for name, size in (("item_order", n_items), ("item_indptr", n + 1)):
         part = items[name]
         if part is not None and (part.shape != (size,) or part.dtype.kind != "i"):
-            raise ItemError(f"{name} has shape {part.shape} and type {part.dtype}")
+            raise ItemError(f"{name} has an invalid shape {part.shape} or type {part.dtype}")
     if items["item_indptr"] is None and n != n_items:
         raise ItemError("item_indptr is missing")
     if type(head["fingerprint"]) is not str:
-        raise ItemError("the fingerprint is no text")
+        raise ItemError("the fingerprint is not a string")
     return IndexData(layout, n_items, ids=ids, fingerprint=head["fingerprint"], **items)
 
 
 def read_id_arrays(kind: str | None, n: int, arrays: Mapping[str, npt.NDArray[Any]]) -> Ids | None:
-    """The items' ids out of the arrays that hold them; ItemError where these are not what the kind needs."""
+    """Return the items' ids from the arrays that hold them. Raises ItemError if the arrays do not fit the kind."""
     ids, data, offsets = (arrays.get(name) for name in ("ids", "id_bytes", "id_offsets"))
     wants = {None: (), "int": ("ids",), "str": ("id_bytes",), "bytes": ("id_bytes",)}[kind]
     if [name for name in ("ids", "id_bytes") if name in arrays] != list(wants):
-        raise ItemError(f"the arrays of ids are not those of {kind}")
+        raise ItemError(f"the arrays of ids do not fit the kind {kind}")
     if ids is not None and (ids.shape != (n,) or ids.dtype != np.int64):
-        raise ItemError(f"ids have shape {ids.shape} and type {ids.dtype}")
+        raise ItemError(f"ids have an invalid shape {ids.shape} or type {ids.dtype}")
     if data is None:
         return ids
     if data.ndim != 1 or data.dtype != np.uint8 or (offsets is None and n and len(data) % n):
-        raise ItemError(f"id_bytes have shape {data.shape} and type {data.dtype}")
+        raise ItemError(f"id_bytes have an invalid shape {data.shape} or type {data.dtype}")
     if offsets is not None and (offsets.shape != (n + 1,) or offsets.dtype.kind != "i"):
-        raise ItemError(f"id_offsets have shape {offsets.shape} and type {offsets.dtype}")
+        raise ItemError(f"id_offsets have an invalid shape {offsets.shape} or type {offsets.dtype}")
     return StringIds(data, offsets, n, kind == "str")
 
 
 def check_ids(ids: StringIds) -> None:
-    """Raise ItemError unless the offsets rise from 0 to the end, and str ids are UTF-8."""
+    """Raise ItemError unless the offsets ascend from 0 to the end, and str ids are UTF-8."""
     offsets = ids.offsets
     if offsets is not None and (
         int(offsets[0]) != 0 or int(offsets[-1]) != len(ids.data) or bool(np.any(np.diff(offsets) < 0))
     ):
-        raise ItemError("id_offsets do not rise from 0 to the bytes of the ids")
+        raise ItemError("id_offsets do not ascend from 0 to the number of bytes of the ids")
     if ids.text and len(ids.data) and int(ids.data.max()) >= 128:
         for begin in range(0, len(ids), _BLOCK):
             ids.at(np.arange(begin, min(begin + _BLOCK, len(ids))))
@@ -154,4 +153,4 @@ def _check_items(index: IndexData) -> None:
     if order is not None and len(order) and not 0 <= int(order.min()) <= int(order.max()) < index.n_items:
         raise ItemError("item_order is out of range")
     if indptr is not None and (int(indptr[0]) != 0 or int(indptr[-1]) != index.n_items or np.any(np.diff(indptr) < 1)):
-        raise ItemError("item_indptr does not rise from 0 to the number of items")
+        raise ItemError("item_indptr does not ascend from 0 to the number of items")

@@ -1,21 +1,21 @@
 """The layout ``interval``: sorted columns, a dense head, and child lists for the large nodes only.
 
-**Idea.** Sorted, the leaves below a node are an interval. A node with few leaves needs no children of its own: they are
-read from the column of its level. So only nodes with more than ``small`` leaves get a child list, and the list
-holds where each child begins, not its code, which is the column's value there::
+**Idea.** If the leaves are sorted, those below a node are an interval. The children of a node with few leaves can be
+read from the column of its level. So only nodes with more than ``small`` leaves get a child list. The list holds where
+each child begins, but not its code, which is the column's value there::
 
     level          0      1            depth                      deeper, breadth first
                 ┌──────┬───────────┬─────────────┬──────────────────┬───┬─────────────┬───┬──
     starts      │ 0  U │ V0 + 1    │ V0·V1 + 1   │ child child … end│ … │ child … end │ … │
                 └──────┴───────────┴─────────────┴──────────────────┴───┴─────────────┴───┴──
                    head: by arithmetic            ▲ first_child[i]       first_child[i + 1]
-    indexed     one bit a slot: has a child list; its number i is the rank of that bit
+    indexed     one bit per slot: it has a child list; the list's number i is the rank of that bit
     columns     [L - depth, U]: codes of level depth .. L - 1, the head's levels are implied
 
-A slot s stands for the leaves ``starts[s] .. starts[s + 1]``; each child list ends in an extra slot, the parent's end.
+A slot s represents the leaves ``starts[s] .. starts[s + 1]``; each child list ends in an extra slot, the parent's end.
 A leaf that ends at the node itself (an item that is a prefix of others) is the node's first leaf and not in the list.
 
-Arrays (``offset`` is int32, or int64 where 2^31 leaves or slots are passed):
+Arrays (``offset`` is int32, or int64 for 2^31 leaves or slots or more):
 
     starts        offset[n_slots]
     columns       uint8 | uint16 | int32 [L - depth, U]
@@ -23,10 +23,11 @@ Arrays (``offset`` is int32, or int64 where 2^31 leaves or slots are passed):
     indexed_before int32 | int64 [same]          bits set before the word
     first_child   offset[n_indexed + 1]
     head_mask     int32[…]                       see wfsa/items/head.py
-    lengths       uint8[U]                       only where items have different lengths
+    lengths       uint8[U]                       only if items have different lengths
 
-Cost on N uniform items, L levels, codes of b bytes: ``b (L - depth) + 4 V^depth / N`` bytes an item.
-Finding a child: head O(1), small node a scan of at most ``small`` codes, else a binary search among the children.
+Cost for N uniform items, L levels, codes of b bytes: ``b (L - depth) + 4 V^depth / N`` bytes per item. Finding a child
+takes O(1) in the head, a scan of at most ``small`` codes at a small node, and otherwise a binary search among the
+children.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class IntervalLayout:
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
     def sequences(self, leaves: Int64s) -> npt.NDArray[np.int32]:
-        """Codes int32[n, L] of leaves, -1 past an end."""
+        """Return the codes int32[n, L] of leaves, -1 after the end of an item."""
         out = np.full((len(leaves), len(self.levels)), -1, np.int32)
         begin = self.slot_offset[self.depth]
         head = self.starts[begin : begin + self._cells() + 1]
@@ -96,7 +97,7 @@ class IntervalLayout:
         return HeadShape.of(self.depth, self.levels.sizes).slot_offset[-1] - self.slot_offset[self.depth] - 1
 
     def widest(self) -> list[int]:
-        """For each level 0 .. L - 1 the most entries that expanding one of its nodes reads."""
+        """Return, for each level 0 .. L - 1, the largest number of entries that expanding one of its nodes reads."""
         widths = []
         for level in range(len(self.levels)):
             if level < self.depth:
@@ -108,7 +109,7 @@ class IntervalLayout:
         return widths
 
     def indexed_number_before(self, slot: int) -> int:
-        """How many slots before this one have child lists."""
+        """Count the slots before this one that have child lists."""
         if slot >= len(self.indexed_words) * 32:
             return len(self.first_child) - 1
         word, bit = divmod(slot, 32)
@@ -117,23 +118,23 @@ class IntervalLayout:
 
 
 def check_interval(layout: IntervalLayout) -> None:
-    """Raise ItemError unless every index in the arrays is in range and the offsets rise; O(bytes)."""
+    """Raise ItemError unless every index in the arrays is in range and the offsets ascend; O(bytes)."""
     n, n_levels, depth = layout.n_leaves, len(layout.levels), layout.depth
     if not 0 <= depth <= n_levels or not 1 <= layout.small <= MAX_COUNT:
-        raise ItemError(f"head depth {depth} or small-node limit {layout.small} is impossible")
+        raise ItemError(f"the head depth {depth} or the limit of small nodes {layout.small} is out of range")
     shape = HeadShape.of(depth, layout.levels.sizes)
     offsets = layout.slot_offset
     if len(offsets) != n_levels + 2 or offsets[: depth + 2] != shape.slot_offset or offsets[-1] != len(layout.starts):
         raise ItemError("the slots' offsets do not fit the arrays")
     if any(a > b for a, b in pairwise(offsets)):
-        raise ItemError("the slots' offsets fall")
+        raise ItemError("the slots' offsets are not in ascending order")
     if layout.columns.shape != (n_levels - depth, n) or layout.columns.dtype != layout.levels.code_dtype:
-        raise ItemError(f"columns have shape {layout.columns.shape} and type {layout.columns.dtype}")
+        raise ItemError(f"columns have an invalid shape {layout.columns.shape} or type {layout.columns.dtype}")
     if len(layout.head_mask) != shape.mask_offset[-1]:
         raise ItemError(f"the head's mask has {len(layout.head_mask)} words, not {shape.mask_offset[-1]}")
     if layout.lengths is not None:
         if layout.lengths.shape != (n,):
-            raise ItemError(f"lengths have shape {layout.lengths.shape}, not ({n},)")
+            raise ItemError(f"lengths must have shape ({n},), got {layout.lengths.shape}")
         if n and not (max(depth, 1) <= layout.lengths.min() and layout.lengths.max() <= n_levels):
             raise ItemError("lengths are out of range")
     for level in range(depth, n_levels):

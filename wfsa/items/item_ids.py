@@ -1,8 +1,8 @@
-"""The ids that a caller gave its items, by input row: int64[N], or strings (UUIDs, SKUs) in one run of bytes.
+"""The ids that a caller gave its items, by input row: int64[N], or strings (UUIDs, SKUs) in one array of bytes.
 
-Strings are taken from lists, NumPy's fixed-width arrays (``<U36``, ``S36``) and Arrow's, and kept as they are in UTF-8:
-no object a string. Offsets are kept only where lengths differ. :class:`IdTable` finds ids of either form by hash
-(ext/items/id_table.hpp), without sorting: made over the ids that are asked for, the index's are run through it.
+Strings are taken from lists, NumPy's fixed-width arrays (``<U36``, ``S36``) and Arrow's, and are kept in UTF-8, without
+an object per string. Offsets are kept only if lengths differ. :class:`IdTable` finds ids of either form by hash
+(ext/items/id_table.hpp), without sorting: it is made of the ids to be found, and the index's ids are looked up in it.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ Missing = Literal["error", "ignore"]
 MISSING: Final = get_args(Missing)
 _BLOCK: Final = 1 << 22
 _DENSE: Final = 64
-"""Ids that lie this close together, in numbers an id, are marked in a bit each; the others hashed."""
+"""If ids lie this close together (numbers per id), a bit marks each; other ids are hashed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class StringIds:
     """``n`` strings: string i is ``data[offsets[i]:offsets[i + 1]]``; without offsets all have ``width`` bytes.
 
-    data     uint8[bytes]
-    offsets  int32 or int64 [n + 1], or None
-    text     whether they are str, in UTF-8; else bytes
+    data: uint8[bytes].
+    offsets: int32 or int64 [n + 1], or None.
+    text: True if they are str, in UTF-8; False for bytes.
     """
 
     data: npt.NDArray[np.uint8]
@@ -51,7 +51,7 @@ class StringIds:
 
     @property
     def width(self) -> int:
-        """Bytes of each, where all have as many."""
+        """The number of bytes of each string, if all have the same."""
         return len(self.data) // self.n if self.n else 0
 
     @property
@@ -64,13 +64,13 @@ class StringIds:
         return np.diff(self.offsets).astype(np.int64)
 
     def part(self, begin: int, end: int) -> StringIds:
-        """Strings begin .. end; the bytes are shared."""
+        """Return strings begin .. end; the bytes are shared."""
         if self.offsets is None:
             return StringIds(self.data[begin * self.width : end * self.width], None, end - begin, self.text)
         return StringIds(self.data, self.offsets[begin : end + 1], end - begin, self.text)
 
     def select(self, rows: Int64s) -> StringIds:
-        """A copy of the strings of these rows, in their order."""
+        """Return a copy of the strings of these rows, in their order."""
         begins = rows * self.width if self.offsets is None else self.offsets[rows].astype(np.int64)
         lengths = self.lengths()[rows]
         ends = np.cumsum(lengths)
@@ -78,7 +78,7 @@ class StringIds:
         return _strings(self.data[at], lengths, self.text)
 
     def at(self, rows: Int64s) -> list[ItemId]:
-        """The strings of these rows."""
+        """Return the strings of these rows."""
         return strings_at(self.data, self.offsets, self.width, np.ascontiguousarray(rows, np.int64), self.text)
 
 
@@ -86,29 +86,29 @@ Ids = npt.NDArray[np.int64] | StringIds
 
 
 def kind_of(ids: Ids) -> str:
-    """What messages and files call the ids: int, str or bytes."""
+    """Return the name of the kind of ids in messages and files: int, str or bytes."""
     if isinstance(ids, StringIds):
         return "str" if ids.text else "bytes"
     return "int"
 
 
 def ids_at(ids: Ids | None, rows: Int64s) -> list[ItemId]:
-    """The ids of rows; the rows themselves where there are no ids."""
+    """Return the ids of rows; the rows themselves if there are no ids."""
     if isinstance(ids, StringIds):
         return ids.at(rows)
-    found: list[ItemId] = (rows if ids is None else ids[rows]).tolist()
-    return found
+    listed: list[ItemId] = (rows if ids is None else ids[rows]).tolist()
+    return listed
 
 
 def select_ids(ids: Ids | None, rows: Int64s) -> Ids:
-    """The ids of rows in the form that ``build`` takes."""
+    """Return the ids of rows in the form that ``build`` takes."""
     if isinstance(ids, StringIds):
         return ids.select(rows)
     return rows if ids is None else ids[rows]
 
 
 def join_ids(parts: Sequence[Ids]) -> Ids:
-    """Several parts' ids one after another. Raises ItemError on parts of different kinds."""
+    """Concatenate the ids of several parts. Raises ItemError on parts of different kinds."""
     strings = [part for part in parts if isinstance(part, StringIds)]
     kinds = {kind_of(part) for part in parts}
     if len(kinds) > 1:
@@ -126,48 +126,48 @@ def join_ids(parts: Sequence[Ids]) -> Ids:
 # --- reading ------------------------------------------------------------------------------------------------------
 
 
-def read_ids(given: Any) -> Ids:
-    """One of the two forms, of integers or strings in a list, a set, a NumPy or Arrow array, or StringIds.
+def read_ids(source: Any) -> Ids:
+    """Read integers or strings from a list, a set, a NumPy or Arrow array, or StringIds, into one of the two forms.
 
-    Raises ItemError on anything else, on mixed kinds, on nulls and on integers past 64 bits.
+    Raises ItemError on anything else, on mixed kinds, on nulls and on integers of more than 64 bits.
     """
-    if isinstance(given, StringIds):
-        return given
-    if hasattr(given, "buffers") or hasattr(given, "combine_chunks"):
-        return _of_arrow(given)
-    if isinstance(given, (set, frozenset)):
-        given = list(given)
-    if isinstance(given, (list, tuple)) and given and isinstance(given[0], (str, bytes)):
-        return _of_list(given)
+    if isinstance(source, StringIds):
+        return source
+    if hasattr(source, "buffers") or hasattr(source, "combine_chunks"):
+        return _of_arrow(source)
+    if isinstance(source, (set, frozenset)):
+        source = list(source)
+    if isinstance(source, (list, tuple)) and source and isinstance(source[0], (str, bytes)):
+        return _of_list(source)
     try:
-        array = np.asarray(given)
+        array = np.asarray(source)
     except (ValueError, OverflowError) as e:
-        raise ItemError(f"item ids are neither integers nor strings: {e}") from None
+        raise ItemError(f"item ids must be integers or strings: {e}") from None
     if array.ndim != 1:
-        raise ItemError(f"item ids have shape {list(array.shape)}, not [n]")
+        raise ItemError(f"item ids must have shape [n], got {list(array.shape)}")
     if array.dtype.kind == "O" and array.size and isinstance(array[0], (str, bytes)):
         return _of_list(array.tolist())
     if array.dtype.kind in "US":
-        if isinstance(given, (list, tuple)):  # NumPy made texts of numbers
-            return _of_list(given)
+        if isinstance(source, (list, tuple)):  # NumPy turned numbers into text
+            return _of_list(source)
         return _of_fixed(array)
     if array.size and (array.dtype.kind not in "iu" or (array.dtype == np.uint64 and int(array.max()) >> 63)):
-        raise ItemError(f"item ids are {array.dtype}{list(array.shape)}: integers of 64 bits or strings are taken")
+        raise ItemError(f"item ids must be integers of 64 bits or strings, got {array.dtype}{list(array.shape)}")
     return np.ascontiguousarray(array, np.int64)
 
 
-def _of_list(given: list[Any] | tuple[Any, ...]) -> StringIds:
-    """Of str or of bytes."""
+def _of_list(source: list[Any] | tuple[Any, ...]) -> StringIds:
+    """Read a list of str or of bytes."""
     try:
-        return _strings(*pack_strings(given))
+        return _strings(*pack_strings(source))
     except TypeError as e:
-        raise ItemError(f"item ids are of different kinds ({e}): all are integers, all str, or all bytes") from None
+        raise ItemError(f"item ids must be all integers, all str or all bytes ({e})") from None
     except UnicodeEncodeError as e:
-        raise ItemError(f"an item id is no valid text: {e}") from None
+        raise ItemError(f"an item id is not valid text: {e}") from None
 
 
 def _of_fixed(array: npt.NDArray[Any]) -> StringIds:
-    """NumPy's fixed-width strings, whose NULs at the end are no part of them."""
+    """Read NumPy's fixed-width strings; the NULs at the end of a string are not part of it."""
     text, n = array.dtype.kind == "U", len(array)
     if not n or not array.dtype.itemsize:
         return _strings(np.zeros(0, np.uint8), np.zeros(n, np.int64), text)
@@ -179,11 +179,11 @@ def _of_fixed(array: npt.NDArray[Any]) -> StringIds:
     return _strings(units.astype(np.uint8)[np.arange(units.shape[1]) < lengths[:, None]], lengths, text)
 
 
-def _of_arrow(given: Any) -> Ids:
+def _of_arrow(source: Any) -> Ids:
     import pyarrow as pa
 
-    array = given.combine_chunks() if isinstance(given, pa.ChunkedArray) else given
-    if isinstance(array, pa.ChunkedArray):  # past what one array holds
+    array = source.combine_chunks() if isinstance(source, pa.ChunkedArray) else source
+    if isinstance(array, pa.ChunkedArray):  # too large for one array
         return join_ids([_of_arrow(chunk) for chunk in array.chunks])
     if array.null_count:
         raise ItemError(f"{array.null_count} item ids are null")
@@ -195,7 +195,7 @@ def _of_arrow(given: Any) -> Ids:
     try:
         array = array.cast(pa.large_string() if text else pa.large_binary())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise ItemError(f"item ids are {array.type}: integers of 64 bits or strings are taken") from None
+        raise ItemError(f"item ids must be integers of 64 bits or strings, got {array.type}") from None
     _, offsets, data = array.buffers()
     n = len(array)
     if not n or data is None:
@@ -205,7 +205,7 @@ def _of_arrow(given: Any) -> Ids:
 
 
 def _strings(data: npt.NDArray[np.uint8], lengths: Int64s, text: bool) -> StringIds:
-    """From all bytes and each one's length."""
+    """Make StringIds from the bytes of all strings and the length of each."""
     n = len(lengths)
     if n and int(lengths.min()) == int(lengths.max()):
         return StringIds(data, None, n, text)
@@ -218,7 +218,7 @@ def _strings(data: npt.NDArray[np.uint8], lengths: Int64s, text: bool) -> String
 
 
 class IdTable:
-    """Where each of some ids stands, by hash; the first place of one that stands there more than once."""
+    """The place of each of some ids, found by hash; for a repeated id, its first place."""
 
     def __init__(self, ids: Ids) -> None:
         self.kind, self.n = kind_of(ids), len(ids)
@@ -230,11 +230,13 @@ class IdTable:
 
     @property
     def distinct(self) -> int:
-        """How many different ids there are."""
+        """The number of different ids."""
         return self._table.distinct
 
     def find(self, others: Ids) -> Int64s:
-        """int64[m]: the place of each of the others, -1 where it is none of the ids. They are of the same kind."""
+        """Return int64[m]: the place of each of the others, -1 if it is not among the ids. They must be of the same
+        kind.
+        """
         threads = min(len(os.sched_getaffinity(0)), 8)
         if isinstance(others, StringIds):
             assert isinstance(self._table, BytesTable)
@@ -244,44 +246,45 @@ class IdTable:
 
 
 def check_missing(missing: str) -> None:
-    """Raise ItemError on another word than those of :data:`Missing`."""
+    """Raise ItemError unless ``missing`` is a value of :data:`Missing`."""
     if missing not in MISSING:
-        raise ItemError(f"missing={missing!r}; it is one of {', '.join(MISSING)}")
+        raise ItemError(f"missing must be one of {', '.join(MISSING)}, got {missing!r}")
 
 
-def wanted_ids(ids: Ids | None, given: Any) -> Ids:
-    """Ids to look for, in a form of :func:`read_ids`; ``ids`` are those of the items, None where they are numbers.
+def wanted_ids(ids: Ids | None, source: Any) -> Ids:
+    """Read the ids to look for, in a form of :func:`read_ids`.
 
-    Raises ItemError where the given ids are of another kind than the items'.
+    ``ids`` are those of the items, None if they are row numbers. Raises ItemError if the two are of different kinds.
     """
-    wanted = read_ids(given)
+    wanted = read_ids(source)
     kind = "int" if ids is None else kind_of(ids)
     if len(wanted) and kind_of(wanted) != kind:
-        raise ItemError(f"the items' ids are {kind}, those given {kind_of(wanted)}")
+        raise ItemError(f"the items' ids are {kind}, but the ids to look for are {kind_of(wanted)}")
     return wanted
 
 
-def unknown_id(wanted: Ids, known: npt.NDArray[np.bool_]) -> ItemError:
-    """The error that names the first of the wanted ids that is not known; bool[n] says which are."""
-    one = ids_at(wanted, np.flatnonzero(~known)[:1])[0]
+def unknown_id(wanted: Ids, exists: npt.NDArray[np.bool_]) -> ItemError:
+    """Return the error that names the first wanted id that no item has; ``exists`` bool[n] marks those that exist."""
+    one = ids_at(wanted, np.flatnonzero(~exists)[:1])[0]
     return ItemError(f'no item has the id {one!r}; missing="ignore" leaves such ids out')
 
 
 def rows_among(ids: Ids | None, n_items: int, wanted: Ids, missing: Missing = "error") -> npt.NDArray[np.bool_]:
-    """bool[n_items]: the rows whose id is among ``wanted``. Raises ItemError on an id that no row has, if it is one.
+    """Return bool[n_items]: the rows whose id is among ``wanted``. Raises ItemError on an id that no row has, if asked
+    to.
 
-    O(N + n), and nothing as large as N is made but the result: integers close together are marked in a map of bits,
-    others, and strings, hashed. For a few ids an index has a map of its own (``wfsa/items/id_map.py``).
+    O(N + n), and no array as large as N is made except the result: integers that are close together are marked in a
+    bitmap; others, and strings, are hashed. For few ids an index has its own map (``wfsa/items/id_map.py``).
     """
     rows = np.zeros(n_items, np.bool_)
     if not len(wanted):
         return rows
     if ids is None:
         numbers = np.asarray(wanted)
-        known = (numbers >= 0) & (numbers < n_items)
-        if missing == "error" and not known.all():
-            raise unknown_id(wanted, known)
-        rows[numbers[known]] = True
+        exists = (numbers >= 0) & (numbers < n_items)
+        if missing == "error" and not exists.all():
+            raise unknown_id(wanted, exists)
+        rows[numbers[exists]] = True
         return rows
     if not isinstance(ids, StringIds) and not isinstance(wanted, StringIds):
         low, span = int(wanted.min()), int(wanted.max()) - int(wanted.min()) + 1
@@ -293,10 +296,10 @@ def rows_among(ids: Ids | None, n_items: int, wanted: Ids, missing: Missing = "e
     table, seen = IdTable(wanted), np.zeros(len(wanted), np.bool_)
     for begin in range(0, n_items, _BLOCK):
         end = min(begin + _BLOCK, n_items)
-        found = table.find(ids.part(begin, end) if isinstance(ids, StringIds) else ids[begin:end])
-        hits = found >= 0
+        places = table.find(ids.part(begin, end) if isinstance(ids, StringIds) else ids[begin:end])
+        hits = places >= 0
         rows[begin:end] = hits
-        seen[found[hits]] = True
+        seen[places[hits]] = True
     if missing == "error" and int(np.count_nonzero(seen)) != table.distinct:
         raise unknown_id(wanted, seen[table.find(wanted)])
     return rows

@@ -1,8 +1,8 @@
-"""What the codes of a catalogue are, level by level, and which tokens of the model stand for them.
+"""The codes of a catalogue, level by level, and the model's tokens for them.
 
 ``token = offsets[level] + code`` with ``0 <= code < sizes[level]``. A model with one vocabulary for all levels has
-offsets 0; one with a block of tokens a level (``<a_17> <b_3> …``) has its blocks' beginnings.
-The *end token*, if there is one, closes an item; it is needed where an item is a prefix of another.
+offsets 0; one with a block of tokens per level (``<a_17> <b_3> …``) has the first token of each block. The *end token*,
+if there is one, closes an item; it is needed if an item is a prefix of another.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ class Levels:
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.sizes) <= MAX_LEVELS:
-            raise ItemError(f"items have {len(self.sizes)} levels; 1 to {MAX_LEVELS} are possible")
+            raise ItemError(f"items must have 1 to {MAX_LEVELS} levels, got {len(self.sizes)}")
         if len(self.offsets) != len(self.sizes):
             raise ItemError(f"{len(self.offsets)} offsets for {len(self.sizes)} levels")
         for level, (size, offset) in enumerate(zip(self.sizes, self.offsets, strict=True)):
             if not 1 <= size <= MAX_CODES:
-                raise ItemError(f"level {level} has {size} codes; 1 to {MAX_CODES} are possible")
+                raise ItemError(f"level {level} must have 1 to {MAX_CODES} codes, got {size}")
             if offset < 0 or offset + size > self.logits_size:
                 raise ItemError(
                     f"level {level} has tokens {offset} .. {offset + size - 1}, outside logits of {self.logits_size}"
                 )
             if self.end_token is not None and offset <= self.end_token < offset + size:
-                raise ItemError(f"the end token {self.end_token} is a code's token at level {level}")
+                raise ItemError(f"the end token {self.end_token} is also the token of a code at level {level}")
         if self.end_token is not None and not 0 <= self.end_token < self.logits_size:
             raise ItemError(f"the end token {self.end_token} is outside logits of {self.logits_size}")
 
@@ -55,14 +55,14 @@ class Levels:
         return f"Levels({self.describe()} {begin}, logits of {self.logits_size:,}{end})"
 
     def describe(self) -> str:
-        """For messages: "4 codes of 0 .. 255"; the sizes one by one where they differ."""
+        """Return "4 codes of 0 .. 255" for messages; the sizes one by one if they differ."""
         same = len(set(self.sizes)) == 1
         sizes = f"0 .. {self.sizes[0] - 1}" if same else " x ".join(map(str, self.sizes))
         return f"{len(self)} code{'s'[: len(self) > 1]} of {sizes}"
 
     @property
     def n_words(self) -> int:
-        """Words of a packed mask: ``ceil(logits_size / 32)``."""
+        """The number of words of a packed mask: ``ceil(logits_size / 32)``."""
         return -(-self.logits_size // 32)
 
     @property
@@ -72,7 +72,7 @@ class Levels:
         return np.dtype(np.uint8 if largest < 1 << 8 else np.uint16 if largest < 1 << 16 else np.int32)
 
     def tokens(self, sequences: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
-        """Codes [n, l] to tokens, -1 kept."""
+        """Convert codes [n, l] to tokens; -1 stays -1."""
         codes = np.asarray(sequences, np.int32)
         shifted = codes + np.asarray(self.offsets[: codes.shape[1]], np.int32)
         return np.where(codes < 0, np.int32(-1), shifted)
@@ -94,9 +94,10 @@ def make_levels(
     logits_size: int | None = None,
     end_token: int | None = None,
 ) -> Levels:
-    """Levels from what a caller gave, where ``largest[l]`` is the largest code seen at level l (-1 for none).
+    """Make levels from a caller's arguments, where ``largest[l]`` is the largest code seen at level l (-1 for none).
 
-    ``vocab_size`` is codes a level: one number, one a level, or None for the largest code seen, plus one.
+    ``vocab_size`` is the number of codes: one for all levels, one per level, or None for the largest code seen plus
+    one.
     """
     if vocab_size is None:
         sizes = [int(x) + 1 if x >= 0 else 1 for x in largest]
@@ -107,10 +108,10 @@ def make_levels(
     else:
         sizes = [int(x) for x in vocab_size]
     if len(sizes) != n_levels:
-        raise ItemError(f"vocab_size has {len(sizes)} entries, the items have {n_levels} levels")
+        raise ItemError(f"vocab_size has {len(sizes)} entries, but the items have {n_levels} levels")
     for level, size in enumerate(sizes):
         if largest[level] >= size:
-            raise ItemError(f"code {int(largest[level])} at level {level}, where codes are 0 .. {size - 1}")
+            raise ItemError(f"codes at level {level} must be 0 to {size - 1}, got {int(largest[level])}")
     starts = [0] * n_levels if offsets is None else [int(x) for x in offsets]
     ends = [start + size for start, size in zip(starts, sizes, strict=False)]
     if end_token is not None:

@@ -1,17 +1,18 @@
-"""A catalogue that changes: one large index, a small one of what was added, and a filter of what was removed.
+"""A catalogue that changes: one large index, a small one of the additions, and a filter without the removed items.
 
-An index is immutable. Additions go to a second, small index (the *delta*), built anew at each addition; removals clear
-bits of a filter over either. :class:`LiveItems` is one state of this, immutable, and steps through both indexes at
-once; :class:`Catalogue` holds the current one and merges the delta into a new large index, on demand or in a thread.
+An index is immutable. Additions go to a second, small index (the *delta*), which each addition builds anew; removals
+clear bits of a filter over either. :class:`LiveItems` is one state of this, immutable, and steps through both indexes
+at once. :class:`Catalogue` holds the current state, and merges the delta into a new large index, on demand or in a
+thread.
 
-A node is a pair int64[…, 2]: the prefix's node in the base and in the delta, -1 where it has none there. What is
-allowed is the union, which the step of an index walks through as it does through one trie (ext/items/walk.hpp). Results
-are those of an index built from the live items alone, in the order base, additions.
+A node is a pair int64[…, 2]: the prefix's node in the base and in the delta, -1 if it has none there. The union of both
+is allowed, and the step of an index walks through it as through one trie (ext/items/walk.hpp). The results are those of
+an index built from the live items alone, in the order base, additions.
 
-Cost: an addition sorts the delta, a removal rebuilds a filter (N bits), a filter is laid over a state once (N bits), a
-step reads the children of both nodes. An id that is added keeps a number until the next merge, also
-when its item is removed. Ids are looked up in the base's map (``wfsa/items/id_map.py``). Keep the delta small (a
-percent of the base) and merge.
+Cost: an addition sorts the delta, and a removal rebuilds a filter (N bits). A filter is combined with a state once (N
+bits), and a step reads the children of both nodes. An added id keeps a number until the next merge, even if its item is
+removed. Ids are looked up in the base's map (``wfsa/items/id_map.py``). Keep the delta small (a percent of the base)
+and merge.
 """
 
 from __future__ import annotations
@@ -55,12 +56,12 @@ _CHUNK: Final = 1 << 20
 class LiveItems(HostSteps[AnyLiveFilter]):
     """One state of a changing catalogue; both indexes have the same levels.
 
-    live         what was not removed of the base; all of the delta is live
-    removed      bool[N]: the base's removed rows, those that were replaced among them
-    numbers      int64[delta.n_items]: the number of each row of the delta (``wfsa/items/live_filter.py``)
-    n_numbers    how many numbers have been given: N, and one for each other id that was ever added
-    prefixes     whether an item of either index is a proper prefix of another, of either
-    lineage      what filters are known by
+    live: the base's items that were not removed; all of the delta is live.
+    removed: bool[N], the base's removed rows, including those that were replaced.
+    numbers: int64[delta.n_items], the number of each row of the delta (``wfsa/items/live_filter.py``).
+    n_numbers: how many numbers are in use: N, and one for each other id that was ever added.
+    prefixes: whether an item of either index is a proper prefix of another, of either.
+    lineage: the identity by which filters recognise the catalogue.
     """
 
     base: ItemIndex
@@ -75,29 +76,29 @@ class LiveItems(HostSteps[AnyLiveFilter]):
     core: StepCore = field(init=False)
 
     def __post_init__(self) -> None:
-        kept = self.live if bool(self.removed.any()) else None
-        object.__setattr__(self, "present", (kept, None))
-        core = StepCore.of_union(self.base.core, self.delta.core, None if kept is None else kept.core)
+        base_filter = self.live if bool(self.removed.any()) else None
+        object.__setattr__(self, "present", (base_filter, None))
+        core = StepCore.of_union(self.base.core, self.delta.core, None if base_filter is None else base_filter.core)
         object.__setattr__(self, "core", core)
 
     def __len__(self) -> int:
         return self.n_items
 
     def __repr__(self) -> str:
-        gone = int(np.count_nonzero(self.removed))
+        n_removed = int(np.count_nonzero(self.removed))
         return (
             f"LiveItems({self.n_items:,} items of {self.levels.describe()}: "
-            f"{self.base.n_items:,} in the base, less {gone:,} removed, and {self.delta.n_items:,} added)"
+            f"{self.base.n_items:,} in the base, less {n_removed:,} removed, and {self.delta.n_items:,} added)"
         )
 
     @property
     def n_items(self) -> int:
-        """Live items."""
+        """The number of live items."""
         return self.base.n_items - int(np.count_nonzero(self.removed)) + self.delta.n_items
 
     @property
     def levels(self) -> Levels:
-        """Of both indexes."""
+        """The levels of both indexes."""
         return self.base.levels
 
     @property
@@ -108,8 +109,8 @@ class LiveItems(HostSteps[AnyLiveFilter]):
     @property
     def root(self) -> Int64s:
         """The node of the empty prefix, int64[2]."""
-        gone = self.present[0] is not None and not self.live.n_live
-        return np.asarray([NONE if gone else self.base.root, self.delta.root], np.int64)
+        is_empty = self.present[0] is not None and not self.live.n_live
+        return np.asarray([NONE if is_empty else self.base.root, self.delta.root], np.int64)
 
     @property
     def parts(self) -> tuple[IndexData, ...]:
@@ -117,7 +118,7 @@ class LiveItems(HostSteps[AnyLiveFilter]):
         return self.base, self.delta
 
     def part_filters(self, filters: LiveFilters, n_requests: int) -> list[PartFilters] | None:
-        """For each request a filter of the base, without what was removed, and one of the delta.
+        """Return, for each request, a filter of the base without the removed items, and one of the delta.
 
         None for no filters. Raises ItemError on filters that do not fit.
         """
@@ -126,22 +127,23 @@ class LiveItems(HostSteps[AnyLiveFilter]):
         if not isinstance(filters, Sequence):
             return [self._over(filters)] * n_requests
         if len(filters) != n_requests:
-            raise ItemError(f"{len(filters)} filters for {n_requests} requests")
+            raise ItemError(f"{len(filters)} filters for {n_requests} requests; give one for all, or one per request")
         return [self._over(one) for one in filters]
 
     def _over(self, one: AnyLiveFilter | None) -> PartFilters:
-        """A request's filter over both sides; without one, what was not removed."""
+        """Return a request's filter over both indexes; without one, a filter of the items that were not removed."""
         if one is None:
             return self.present
         check_lineage(one, self.lineage)
         return one.over(self)
 
     def filter_of_ids(self, ids: Any, *, missing: Missing = "error") -> LiveFilter:
-        """The items with these ids, without those removed; in time of the ids given, and a bit an item.
+        """Return a filter of the items with these ids, without the removed ones.
 
-        missing   "error": raise ItemError on an id that no live item has; "ignore": leave such ids out
+        missing: "error" raises ItemError on an id that no live item has; "ignore" leaves such ids out.
 
-        Raises ItemError on ids of another kind than the items'.
+        Takes time proportional to the ids, and one bit per item. Raises ItemError on ids of another kind than the
+        items'.
         """
         check_missing(missing)
         numbers, n_base = self._numbers_of_ids(ids, missing), self.base.n_items
@@ -150,39 +152,40 @@ class LiveItems(HostSteps[AnyLiveFilter]):
         return LiveFilter(ItemFilter.of_positions(self.base, numbers[numbers < n_base]), later, False, self.lineage)
 
     def _numbers_of_ids(self, ids: Any, missing: Missing) -> Int64s:
-        """The numbers of the live items with these ids, in any order."""
+        """Return the numbers of the live items with these ids, in any order."""
         wanted = wanted_ids(self.base.ids, ids)
         positions, counts = self.base.id_map.get().find(wanted)
-        known = counts > 0
-        known[known] = self.live.is_live(positions)
+        in_base = counts > 0
+        in_base[in_base] = self.live.is_live(positions)
         rows, added = self.delta.id_map.get().find(wanted)
-        found = known | (added > 0)
-        if missing == "error" and not found.all():
+        exists = in_base | (added > 0)
+        if missing == "error" and not exists.all():
             raise ItemError(
-                f"no live item has the id {ids_at(wanted, np.flatnonzero(~found)[:1])[0]!r}; "
+                f"no live item has the id {ids_at(wanted, np.flatnonzero(~exists)[:1])[0]!r}; "
                 'missing="ignore" leaves such ids out'
             )
-        return np.concatenate([positions[known[counts > 0]], self.numbers[self.delta.rows_at(rows)]])
+        return np.concatenate([positions[in_base[counts > 0]], self.numbers[self.delta.rows_at(rows)]])
 
     def filter_of_rows(self, base: Any, delta: Any) -> LiveFilter:
-        """From a bool an item: bool[base.n_items] in the base's input order, bool[delta.n_items] in that of additions.
+        """Make a filter from bool[base.n_items] in the base's input order, and bool[delta.n_items] in the order of
+        additions.
 
-        Removed items stay out, whatever their bool says. Raises ItemError on wrong shapes or types.
+        Removed items stay out, whatever their value. Raises ItemError on wrong shapes or types.
         """
-        kept = check_flags(base, self.base.n_items) & ~self.removed
+        base_rows = check_flags(base, self.base.n_items) & ~self.removed
         inside = self.numbers[check_flags(delta, self.delta.n_items)]
         n_base = self.base.n_items
-        kept[self.base.rows_at(inside[inside < n_base])] = True  # ids of the base whose items were replaced
+        base_rows[self.base.rows_at(inside[inside < n_base])] = True  # ids of the base whose items were replaced
         added = np.zeros(self.n_numbers - n_base, np.bool_)
         added[inside[inside >= n_base] - n_base] = True
-        return LiveFilter(ItemFilter.of_rows(self.base, kept), added, False, self.lineage)
+        return LiveFilter(ItemFilter.of_rows(self.base, base_rows), added, False, self.lineage)
 
     def excluding(
         self, exclude: Sequence[Any], filters: LiveFilters = None, *, missing: Missing = "error"
     ) -> list[AnyLiveFilter | None]:
-        """Filters that also leave out what each request must not return, as ``ItemIndex.excluding``.
+        """Return filters that also leave out what each request must not return, as ``ItemIndex.excluding`` does.
 
-        Later states of the catalogue take them, too: an id that is replaced or comes back stays excluded. Raises
+        They also work for later states of the catalogue: an id that is replaced or added again stays excluded. Raises
         ItemError on an id that no live item has, unless ``missing="ignore"``, and on filters that do not fit.
         """
         check_missing(missing)
@@ -190,42 +193,43 @@ class LiveItems(HostSteps[AnyLiveFilter]):
         shared = list(filters) if isinstance(filters, Sequence) else [filters] * len(listed)
         if len(shared) != len(listed):
             raise ItemError(f"{len(shared)} filters for {len(listed)} requests")
-        made: list[AnyLiveFilter | None] = []
+        result: list[AnyLiveFilter | None] = []
         for ids, one in zip(listed, shared, strict=True):
             if one is not None:
                 check_lineage(one, self.lineage)
             numbers = np.zeros(0, np.int64) if ids is None else self._numbers_of_ids(ids, missing)
-            made.append(one if not len(numbers) else excluding_numbers(one, numbers, self.lineage))
-        return made
+            result.append(one if not len(numbers) else excluding_numbers(one, numbers, self.lineage))
+        return result
 
     def item_ids(self, nodes: Any, filters: LiveFilters = None) -> list[list[ItemId]]:
-        """For each of the flattened node pairs the ids of the live items that end there: the base's, then the delta's.
+        """Return the ids of the live items that end at each of the flattened node pairs: the base's, then the delta's.
 
-        ``filters`` are those of the step: without them, items that a filter has refused are returned when they share a
+        ``filters`` are those of the step. Without them, items that a filter refused are returned if they share a
         sequence with a live one.
         """
         pairs = self._nodes(nodes)
         sides = pairs.reshape(1, 2) if pairs.ndim == 1 else pairs
-        given = self.part_filters(filters, len(sides)) or [self.present] * len(sides)
-        found = [
-            part.item_ids(sides[..., number], [one[number] for one in given])
+        part_filters = self.part_filters(filters, len(sides)) or [self.present] * len(sides)
+        ids_of_parts = [
+            part.item_ids(sides[..., number], [one[number] for one in part_filters])
             for number, part in enumerate((self.base, self.delta))
         ]
-        return [some + others for some, others in zip(*found, strict=True)]
+        return [some + others for some, others in zip(*ids_of_parts, strict=True)]
 
     def first_item(self, nodes: Any, filters: LiveFilters = None) -> npt.NDArray[Any]:
-        """The id of the first live item that ends at each of the node pairs int64[…, 2]; arguments as :meth:`item_ids`.
+        """Return the id of the first live item that ends at each of the node pairs int64[…, 2]; arguments as
+        :meth:`item_ids`.
 
-        Shape […]; int64 with -1 where none ends; where ids are strings, objects with None there.
+        Shape […]; int64 with -1 if no item ends there. For ids that are strings, objects with None.
         """
         names = isinstance(self.base.ids, StringIds)
         firsts = [ids[0] if ids else None if names else -1 for ids in self.item_ids(nodes, filters)]
         return np.asarray(firsts, object if names else np.int64).reshape(np.shape(nodes)[:-1])
 
     def resume(self, beams: Beams) -> Beams:
-        """Beams of another state of the catalogue in this one: nodes found anew, from the sequences.
+        """Move beams of another state of the catalogue to this one: their nodes are found again from the sequences.
 
-        A beam whose prefix no live item has any more is not valid; scores, tokens and sequences stay.
+        A beam is not valid if no live item has its prefix any more. Scores, tokens and sequences stay.
         """
         nodes = np.full((*beams.valid.shape, 2), NONE, np.int64)
         nodes[...] = self.root
@@ -238,7 +242,7 @@ class LiveItems(HostSteps[AnyLiveFilter]):
         return replace(beams, nodes=nodes, valid=valid, scores=np.where(valid, beams.scores, np.float32(-np.inf)))
 
     def items(self) -> Iterator[tuple[Rows, Ids]]:
-        """All live items, as rows and ids by chunks: the base's in sorted order, then the delta's."""
+        """Yield all live items as chunks of rows and ids: the base's in sorted order, then the delta's."""
         for index in (self.base, self.delta):
             for begin in range(0, index.n_items, _CHUNK):
                 positions = np.arange(begin, min(begin + _CHUNK, index.n_items))
@@ -252,7 +256,7 @@ class LiveItems(HostSteps[AnyLiveFilter]):
 
 
 def _crosses(base: ItemIndex, delta: ItemIndex) -> bool:
-    """Whether an item of one index is a proper prefix of an item of the other."""
+    """Return whether an item of one index is a proper prefix of an item of the other."""
     sequences = delta.layout.sequences(np.arange(delta.n_leaves))
     nodes = np.full(len(sequences), base.root, np.int64)
     for level in range(base.n_levels):
@@ -268,12 +272,12 @@ def _crosses(base: ItemIndex, delta: ItemIndex) -> bool:
 
 
 def _small_index(rows: list[tuple[int, ...]], ids: list[ItemId], base: ItemIndex) -> ItemIndex:
-    """An index of a few items with the levels of another."""
+    """Build an index of a few items with the levels of another."""
     levels = base.levels
-    kept = read_ids(ids) if ids else select_ids(base.ids, np.zeros(0, np.int64))
+    small_ids = read_ids(ids) if ids else select_ids(base.ids, np.zeros(0, np.int64))
     return ItemIndex.build(
         read_rows(rows, base.n_levels),
-        kept,
+        small_ids,
         levels.sizes,
         offsets=levels.offsets,
         logits_size=levels.logits_size,
@@ -284,22 +288,22 @@ def _small_index(rows: list[tuple[int, ...]], ids: list[ItemId], base: ItemIndex
 
 
 class Catalogue:
-    """The current state of a changing catalogue; may be read and changed from several threads.
+    """The current state of a changing catalogue; several threads may read and change it.
 
-    Every item has an id of its own, all int, all str or all bytes. ``Catalogue(index)`` takes over an index's items
-    and makes the index's map of ids, O(N). ``len`` is the number of live items.
+    Every item has its own id, all int, all str or all bytes. ``Catalogue(index)`` takes an index's items and makes the
+    index's map of ids, O(N). ``len`` is the number of live items.
     """
 
     def __init__(self, base: ItemIndex) -> None:
         if base.item_order is None and base.ids is None:
-            raise ItemError('a catalogue needs items with ids: not an index built with item_ids="rank"')
+            raise ItemError('a catalogue needs items with ids, not an index built with item_ids="rank"')
         self._lock, self._merge_lock = threading.RLock(), threading.Lock()
         self._merging: threading.Thread | None = None
         self._journal: list[tuple[Any, list[ItemId], list[ItemId], bool]] = []
         self._take(base)
 
     def _take(self, base: ItemIndex) -> None:
-        """Begin anew with an index and an empty delta."""
+        """Start again from an index, with an empty delta."""
         self._added: dict[ItemId, tuple[int, ...]] = {}
         self._numbers: dict[ItemId, int] = {}  # of every id that was ever added to this base
         if not base.id_map.get().is_distinct():
@@ -322,51 +326,51 @@ class Catalogue:
 
     @property
     def n_added(self) -> int:
-        """Items in the delta."""
+        """The number of items in the delta."""
         return len(self._added)
 
     def add(self, sids: Any, ids: Any) -> None:
-        """Add items; raises ItemError, and adds nothing, on bad codes or an id that is live already."""
+        """Add items. Raises ItemError, and adds nothing, on bad codes or an id that is already live."""
         self.change(sids, ids)
 
     def remove(self, ids: Any) -> None:
-        """Remove items; raises ItemError, and removes nothing, on an id that is not live."""
+        """Remove items. Raises ItemError, and removes nothing, on an id that is not live."""
         self.change(removed=ids)
 
     def change(self, sids: Any = None, ids: Any = None, removed: Any = (), *, strict: bool = True) -> None:
-        """Remove items, then add items, in one step: no state has half of it. An id may be given in both.
+        """Remove items, then add items, atomically: no state has only a part of the change. An id may be in both.
 
-        Raises ItemError, and changes nothing, as :meth:`add` and :meth:`remove` do. Not ``strict``: an id that is added
-        and live is replaced, one that is removed and not live is passed over.
+        Raises ItemError, and changes nothing, as :meth:`add` and :meth:`remove` do. If not ``strict``, a live id that
+        is added is replaced, and an id to be removed that is not live is ignored.
         """
-        gone, new = read_ids(removed), read_ids(() if ids is None else ids)
+        old, new = read_ids(removed), read_ids(() if ids is None else ids)
         rows = read_rows([] if sids is None else sids)
         if len(new) != len(rows):
             raise ItemError(f"{len(new)} ids for {len(rows)} items")
-        gone_ids, new_ids = ids_at(gone, np.arange(len(gone))), ids_at(new, np.arange(len(new)))
+        old_ids, new_ids = ids_at(old, np.arange(len(old))), ids_at(new, np.arange(len(new)))
         with self._lock:
-            added, out = dict(self._added), self._state.removed
-            if gone_ids or not strict:
-                out = out.copy()
-            for item_id, row in zip(gone_ids, self._live_rows(gone).tolist(), strict=True):
+            added, is_removed = dict(self._added), self._state.removed
+            if old_ids or not strict:
+                is_removed = is_removed.copy()
+            for item_id, row in zip(old_ids, self._live_rows(old).tolist(), strict=True):
                 if item_id in added:
                     del added[item_id]
-                elif row >= 0 and not out[row]:
-                    out[row] = True
+                elif row >= 0 and not is_removed[row]:
+                    is_removed[row] = True
                 elif strict:
-                    raise ItemError(f"no live item has the id {item_id!r}, or it is given twice")
+                    raise ItemError(f"no live item has the id {item_id!r}, or the id is given twice")
             places = self._live_rows(new)
             listed = [tuple(rows.row(i)) for i in range(len(rows))]
             for item_id, place, row in zip(new_ids, places.tolist(), listed, strict=True):
-                if item_id in added or (place >= 0 and not out[place]):
+                if item_id in added or (place >= 0 and not is_removed[place]):
                     if strict:
-                        raise ItemError(f"the id {item_id!r} is live already, or given twice")
+                        raise ItemError(f"the id {item_id!r} is already live, or given twice")
                     if place >= 0:
-                        out[place] = True
+                        is_removed[place] = True
                 added[item_id] = row
-            self._change(added, out, self._numbered(new, new_ids))
-            if gone_ids or new_ids:
-                self._journal.append((listed, new_ids, gone_ids, strict))
+            self._change(added, is_removed, self._numbered(new, new_ids))
+            if old_ids or new_ids:
+                self._journal.append((listed, new_ids, old_ids, strict))
 
     def _change(
         self, added: dict[ItemId, tuple[int, ...]], removed: npt.NDArray[np.bool_], numbers: dict[ItemId, int]
@@ -386,7 +390,7 @@ class Catalogue:
         self._added, self._numbers, self._state = added, numbers, state
 
     def _numbered(self, new: Ids, new_ids: list[ItemId]) -> dict[ItemId, int]:
-        """The ids' numbers, with those of these ids among them."""
+        """Return the numbers of all ids, including these."""
         if not new_ids:
             return self._numbers
         numbers, following = dict(self._numbers), self._state.n_numbers
@@ -398,7 +402,9 @@ class Catalogue:
         return numbers
 
     def _live_rows(self, ids: Ids) -> Int64s:
-        """The base's row of each id, -1 where no live item of the base has it. ItemError on ids of another kind."""
+        """Return the base's row of each id, -1 if no live item of the base has it. Raises ItemError on ids of another
+        kind.
+        """
         positions, base = self._base_positions(ids), self._state.base
         if base.n_items:
             rows = base.rows_at(np.maximum(positions, 0))
@@ -406,14 +412,16 @@ class Catalogue:
         return positions
 
     def _base_positions(self, ids: Ids) -> Int64s:
-        """The base's position of each id, live or not, -1 where it has none. ItemError on ids of another kind."""
-        found, counts = self._state.base.id_map.get().find(wanted_ids(self._state.base.ids, ids))
+        """Return the base's position of each id, live or not, -1 if it has none. Raises ItemError on ids of another
+        kind.
+        """
+        positions_of_base, counts = self._state.base.id_map.get().find(wanted_ids(self._state.base.ids, ids))
         positions = np.full(len(counts), -1, np.int64)
-        positions[counts > 0] = found
+        positions[counts > 0] = positions_of_base
         return positions
 
     def merge(self) -> ItemIndex:
-        """Build one index from what is live, make it the base, and return it. Changes made meanwhile are kept."""
+        """Build one index from the live items, make it the base, and return it. Changes made meanwhile are kept."""
         with self._merge_lock:
             with self._lock:
                 state, self._journal = self._state, []
@@ -430,12 +438,12 @@ class Catalogue:
             with self._lock:
                 journal, self._journal = self._journal, []
                 self._take(merged)
-                for rows, ids, gone, strict in journal:
-                    self.change(rows, ids, gone, strict=strict)
+                for rows, ids, removed, strict in journal:
+                    self.change(rows, ids, removed, strict=strict)
             return merged
 
     def merge_in_background(self) -> threading.Thread:
-        """Start :meth:`merge` in a thread and return it; while one runs, that one."""
+        """Start :meth:`merge` in a thread and return the thread; if one is running, return that."""
         with self._lock:
             if self._merging is None or not self._merging.is_alive():
                 self._merging = threading.Thread(target=self.merge, name="wfsa-items-merge", daemon=True)

@@ -1,7 +1,7 @@
-"""The items that end at nodes: those of a node's leaf that are live under the filter of the node's request.
+"""The items that end at nodes: the items of a node's leaf that are live under the filter of the node's request.
 
-A step knows leaves, and offers a leaf while one of its items is live. Several items may share a leaf, so looking items
-up needs the filters, too: without them the dead ones of a live leaf would be returned.
+A step knows only leaves, and offers a leaf as long as one of its items is live. Several items may share a leaf. So
+looking items up needs the filters too; without them, dead items of a live leaf would be returned.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from wfsa.items.nodes import Int64s
 
 
 def live_positions(index: IndexData, nodes: Int64s, filters: Filters = None) -> tuple[Int64s, Int64s]:
-    """Positions (``wfsa/items/filter.py``) of the live items that end at each of the flattened nodes.
+    """Return the positions (``wfsa/items/filter.py``) of the live items that end at each of the flattened nodes.
 
-    Returns indptr int64[n + 1] and positions int64[total]: the items of node i are
-    ``positions[indptr[i]:indptr[i + 1]]``, rising. Raises ItemError on filters that do not fit.
+    The result is indptr int64[n + 1] and positions int64[total]: the items of node i are ``positions[indptr[i]:indptr[i
+    + 1]]``, ascending. Raises ItemError on filters that do not fit.
     """
     n_requests = nodes.shape[0] if nodes.ndim else 1
     check_filters(filters, n_requests, index.fingerprint)
@@ -49,9 +49,9 @@ def live_positions(index: IndexData, nodes: Int64s, filters: Filters = None) -> 
             if one is not None:
                 part = slice(int(indptr[request * share]), int(indptr[(request + 1) * share]))
                 live[part] = one.is_live(positions[part])
-    kept = np.zeros(len(positions) + 1, np.int64)
-    np.cumsum(live, out=kept[1:])
-    return kept[indptr], positions[live]
+    n_live = np.zeros(len(positions) + 1, np.int64)
+    np.cumsum(live, out=n_live[1:])
+    return n_live[indptr], positions[live]
 
 
 def item_ids(index: IndexData, nodes: Int64s, filters: Filters = None) -> list[list[ItemId]]:
@@ -69,6 +69,6 @@ def first_item(index: IndexData, nodes: Int64s, filters: Filters = None) -> npt.
         names = np.full(len(some), None, object)
         names[some] = index.ids.at(rows)
         return names.reshape(nodes.shape)
-    found = np.full(len(some), -1, np.int64)
-    found[some] = rows if index.ids is None else index.ids[rows]
-    return found.reshape(nodes.shape)
+    numbers = np.full(len(some), -1, np.int64)
+    numbers[some] = rows if index.ids is None else index.ids[rows]
+    return numbers.reshape(nodes.shape)

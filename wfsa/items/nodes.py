@@ -1,19 +1,19 @@
-"""Node ids: one int64 a node, readable without looking anything up.
+"""Node ids: one int64 per node, readable without a look-up.
 
 A node is a prefix that some item has. Its items are one interval of the sorted, distinct sequences (the *leaves*), and
-the id says where that interval is::
+the id holds where that interval is::
 
      63        55 54    50 49        40 39                                0
     ┌────────────┬────────┬────────────┬───────────────────────────────────┐
     │ 0          │ level  │ count      │ value                             │
     └────────────┴────────┴────────────┴───────────────────────────────────┘
 
-    level   how many codes the prefix has; ENDED (31) for an item closed by the end token
+    level   the number of codes of the prefix; ENDED (31) for an item closed by the end token
     count   1..1023: the node is the leaves value .. value + count (a *small* node)
             0: `value` is a slot (layout interval) or a state (layout csr); below the head depth, a slot of the head
     -1      no node (NONE): nothing is allowed, and advancing stays there
 
-Ids are canonical: a prefix has one id in an index. They mean nothing in another index. A node of the last level
+Ids are canonical: a prefix has exactly one id in an index. They mean nothing in another index. A node of the last level
 is small with count 1, so `value` is its leaf; the same holds for ENDED nodes.
 """
 
@@ -37,14 +37,14 @@ Int64s = npt.NDArray[np.int64]
 
 
 def pack(level: Any, count: Any, value: Any) -> Int64s:
-    """Node ids from arrays (or scalars) that broadcast."""
+    """Pack arrays or scalars that broadcast into node ids."""
     return np.asarray(
         (np.int64(level) << LEVEL_SHIFT) | (np.int64(count) << COUNT_SHIFT) | np.asarray(value, np.int64), np.int64
     )
 
 
 def level_of(nodes: Int64s) -> Int64s:
-    """Levels; garbage where a node is NONE."""
+    """Return the levels; undefined for NONE."""
     return (nodes >> LEVEL_SHIFT) & 31
 
 

@@ -1,27 +1,28 @@
-"""Catalogues that are published and followed: a base in shards, and deltas of what was added and removed since.
+"""Catalogues that are published and followed: a base in shards, and deltas of the items added and removed since.
 
     publish(url, sids, ids, removed=…)     one process: writes a file of the change, then the manifest that names it
     follower = follow(url, every=60)       any number of others
     items = follower.items                 the present state, immutable: for one step, or for a whole search
 
-**A version is whole.** A delta is applied in one step; a new base is loaded beside the old one and takes its place with
-all its deltas. Who holds a state keeps it: nothing changes under a step. A search that is under way may go on in its
-state, or carry its beams over between two steps: ``beams = follower.items.resume(beams)``.
+**A version is whole.** A delta is applied in one step. A new base is loaded next to the old one, and replaces it
+together with all its deltas. A state that someone holds never changes. A running search may go on in its state, or move
+its beams to the new one between two steps: ``beams = follower.items.resume(beams)``.
 
-**What fails is tried again.** Where the manifest or a file that it names is missing, damaged or does not answer, the
-follower keeps its state, says so once in the log ``wfsa``, and looks again the next time; ``error`` has the reason.
+**A failure is tried again.** If the manifest or a file that it names is missing, damaged or cannot be reached, the
+follower keeps its state, logs that once in ``wfsa``, and tries again the next time; ``error`` has the reason.
 
-**A delta cannot fail to apply**: an id that is added replaces the item that has it, one that is removed and not there
-is passed over. What is wrong with it (codes out of range, ids of another kind or given twice) the publisher is told.
+**A delta cannot fail to apply**: an added id replaces the item that has it, and a removed id that is not there is
+ignored. The publisher gets the errors (codes out of range, ids of another kind or given twice).
 
-**There is one publisher at a time**, and a build is one: stores have no lock. Two would begin with the same manifest,
-and the later write over what the earlier published, under the same serial. So :func:`publish` looks at the manifest
-right before it writes it, and again after; where another was at work, its change comes after theirs, with the next
-serial. That leaves one moment, between a publisher's look and its writing: what another publishes, and finds published,
-within it is lost. Followers compare deltas, not serials, so that all have what the manifest says, whatever it replaced.
+**There may be only one publisher at a time**, and a build counts as one, since stores have no lock. Two would start
+from the same manifest, and the later would overwrite the earlier one's change, under the same serial. So
+:func:`publish` reads the manifest right before it writes it, and again after. If another publisher was at work, its
+change comes after theirs, with the next serial. One gap remains, between a publisher's reading and its writing: what
+another publishes, and reads back, in that moment is lost. Followers compare deltas, not serials, so that all have the
+content of the manifest, whatever it replaced.
 
-A build into the same place (``ItemIndex.build_distributed``) ends the deltas, since its source has what they said; what
-is published while it runs is not in it, which the log says, and is to be published again.
+A build into the same place (``ItemIndex.build_distributed``) ends the deltas, since its source includes them. Changes
+that are published while it runs are not in it; the log reports them, and they must be published again.
 """
 
 from __future__ import annotations
@@ -61,14 +62,14 @@ _TRIES: Final = 20
 
 
 def publish(where: str | os.PathLike[str], sids: Any = None, ids: Any = None, *, removed: Any = ()) -> Manifest:
-    """Publish a change of the catalogue at a folder or URL: items that are removed, then items that are added.
+    """Publish a change of the catalogue at a folder or URL: remove items, then add items.
 
-    sids, ids    as ``Catalogue.add`` takes them; an id that is live is replaced
-    removed      ids; those that are not live are passed over
+    sids, ids: as ``Catalogue.add`` takes them; an id that is live is replaced.
+    removed: ids; those that are not live are ignored.
 
-    Raises ItemError on bad codes and ids, and where others publish there without end, ArtifactError and OSError where
-    there is no whole catalogue. After an error of the store the change may be there or not: to publish it again is
-    right, for it then changes nothing.
+    Raises ItemError on bad codes and ids, and if others keep publishing there; ArtifactError or OSError if there is no
+    whole catalogue. After an error of the store the change may or may not be published: publish it again, since doing
+    that twice changes nothing.
     """
     place = place_of(where)
     manifest = read_manifest(place)
@@ -84,26 +85,26 @@ def publish(where: str | os.PathLike[str], sids: Any = None, ids: Any = None, *,
             if delta in seen.deltas or seen.base != published.base:  # a build has come after it
                 return published
         manifest = seen
-    raise ItemError(f"{place.where}: others publish there all the time; one at a time can")
+    raise ItemError(f"{place.where}: other publishers keep changing it; let only one publish at a time")
 
 
 def _delta(manifest: Manifest, place: Place, sids: Any, ids: Any, removed: Any) -> DeltaEntry | None:
-    """The change of this version, checked and written to the place; None where there is none."""
+    """Write the change of this version to the place, after checks; None if there is no change."""
     levels, kind = manifest.levels, _kind(manifest)
     rows = read_rows([] if sids is None else sids, len(levels))
-    new, gone = read_ids(() if ids is None else ids), read_ids(removed)
+    new, old = read_ids(() if ids is None else ids), read_ids(removed)
     if len(new) != len(rows):
         raise ItemError(f"{len(new)} ids for {len(rows)} items")
     if rows.n_levels != len(levels) and len(rows):
-        raise ItemError(f"the rows have {rows.n_levels} levels, those of the catalogue {len(levels)}")
-    for some in (new, gone):
+        raise ItemError(f"the rows have {rows.n_levels} levels, but the catalogue has {len(levels)}")
+    for some in (new, old):
         if len(some) and kind_of(some) != kind:
-            raise ItemError(f"the items' ids are {kind}, those given {kind_of(some)}")
+            raise ItemError(f"the items' ids are {kind}, but the ids given are {kind_of(some)}")
         if len(some) and IdTable(some).distinct != len(some):
             raise ItemError("an id is given twice")
-    if not len(new) and not len(gone):
+    if not len(new) and not len(old):
         return None
-    arrays: dict[str, Any] = {_GONE + name: array for name, array in id_arrays(gone).items() if len(gone)}
+    arrays: dict[str, Any] = {_GONE + name: array for name, array in id_arrays(old).items() if len(old)}
     if len(rows):
         largest = largest_codes(rows, 0, 1)
         make_levels(len(levels), largest, levels.sizes, levels.offsets, levels.logits_size, levels.end_token)
@@ -111,14 +112,15 @@ def _delta(manifest: Manifest, place: Place, sids: Any, ids: Any, removed: Any) 
         arrays.update(id_arrays(new), codes=np.ascontiguousarray(codes, levels.code_dtype))
         if lengths is not None:
             if levels.end_token is None:
-                raise ItemError(f"an item has {int(lengths.min())} codes: the catalogue needs an end token for such")
+                n_codes = int(lengths.min())
+                raise ItemError(f"an item has only {n_codes} codes; the catalogue needs an end token for that")
             arrays["lengths"] = lengths.astype(np.uint8)
-    head = {"ids": kind, "base": manifest.base, "added": len(new), "removed": len(gone)}
-    return DeltaEntry(write_arrays(place, "delta", arrays, head), len(gone), len(new), manifest.serial + 1)
+    head = {"ids": kind, "base": manifest.base, "added": len(new), "removed": len(old)}
+    return DeltaEntry(write_arrays(place, "delta", arrays, head), len(old), len(new), manifest.serial + 1)
 
 
 class Follower:
-    """The catalogue at a folder or URL, as it was when :meth:`refresh` last looked; made by :func:`follow`."""
+    """The catalogue at a folder or URL, as of the last :meth:`refresh`; made by :func:`follow`."""
 
     def __init__(
         self,
@@ -142,7 +144,7 @@ class Follower:
 
     @property
     def catalogue(self) -> Catalogue:
-        """The present catalogue, another object when there is a new base; it may be merged, not changed."""
+        """The present catalogue, a new object after a new base. It may be merged, but not changed."""
         return self._current[1]
 
     @property
@@ -152,40 +154,40 @@ class Follower:
 
     @property
     def version(self) -> str:
-        """``SERIAL-BASE+DELTAS``: what was published, which index, how many changes since."""
+        """``SERIAL-BASE+DELTAS``: the serial of publication, the index, and the number of changes since."""
         manifest = self._current[0]
         return f"{manifest.serial}-{manifest.base[:12]}+{len(manifest.deltas)}"
 
     @property
     def error(self) -> str | None:
-        """Why the last :meth:`refresh` kept the state, None where it went well."""
+        """The reason why the last :meth:`refresh` kept the state; None if it succeeded."""
         return self._error
 
     def refresh(self) -> bool:
-        """Look for a new version, and take it; whether there was one. Errors are logged, once each, not raised."""
+        """Load a new version if there is one, and return whether there was. Errors are logged once each, not raised."""
         with self._lock:
             before = self._current[0]
             try:
                 self._take(read_manifest(self._place))
                 self._error = None
-            except Exception as e:  # whatever a store raises: who decodes must not end for it
-                said = f"{type(e).__name__}: {e}"
-                if said != self._error:
-                    _log.warning("%s: version %s is kept: %s", self._place.where, self.version, said)
-                self._error = said
+            except Exception as e:  # whatever a store raises must not end the process that decodes
+                reason = f"{type(e).__name__}: {e}"
+                if reason != self._error:
+                    _log.warning("%s: version %s is kept: %s", self._place.where, self.version, reason)
+                self._error = reason
             return self._current[0] != before
 
     def start(self, every: float) -> Follower:
-        """Refresh in a thread, ``every`` so many seconds, until :meth:`close`."""
+        """Refresh in a thread, every ``every`` seconds, until :meth:`close`."""
         if every <= 0:
-            raise ItemError(f"every {every} seconds")
+            raise ItemError(f"every must be a positive number of seconds, got {every}")
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, args=(every,), name="wfsa-items-follow", daemon=True)
             self._thread.start()
         return self
 
     def close(self) -> None:
-        """End the thread; the state stays."""
+        """Stop the thread; the state stays."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
@@ -201,17 +203,17 @@ class Follower:
             self.refresh()
 
     def _take(self, manifest: Manifest) -> None:
-        """Apply what is new, delta by delta; or load another base aside."""
-        held, catalogue = self._current
-        if manifest == held:
+        """Apply the new deltas one by one, or load another base next to the old one."""
+        current, catalogue = self._current
+        if manifest == current:
             return
-        if manifest.base != held.base or manifest.deltas[: len(held.deltas)] != held.deltas:
+        if manifest.base != current.base or manifest.deltas[: len(current.deltas)] != current.deltas:
             self._current = (manifest, self._loaded(manifest))
             return
-        for entry in manifest.deltas[len(held.deltas) :]:
+        for entry in manifest.deltas[len(current.deltas) :]:
             apply(catalogue, manifest, entry, self._place)
-            held = replace(held, serial=entry.serial, deltas=(*held.deltas, entry))
-            self._current = (held, catalogue)
+            current = replace(current, serial=entry.serial, deltas=(*current.deltas, entry))
+            self._current = (current, catalogue)
         self._current = (manifest, catalogue)
 
     def _loaded(self, manifest: Manifest) -> Catalogue:
@@ -232,36 +234,36 @@ def follow(
 ) -> Follower:
     """Follow the catalogue at a folder or URL; its ids must be int, str or bytes, or row numbers.
 
-    every           seconds between two looks, in a thread; None: only :meth:`Follower.refresh` looks
-    verify, cache, scratch    as in ``ItemIndex.load``
+    every: seconds between two refreshes, in a thread; None to refresh only by :meth:`Follower.refresh`.
+    verify, cache, scratch: as in ``ItemIndex.load``.
 
-    Raises ArtifactError, OSError where there is no whole catalogue to begin with, ItemError where it has no ids.
+    Raises ArtifactError or OSError if there is no whole catalogue to start from, ItemError if it has no ids.
     """
     folders = [None if one is None else Path(one) for one in (cache, scratch)]
-    found = Follower(where, verify=verify, cache=folders[0], scratch=folders[1])
-    return found if every is None else found.start(every)
+    follower = Follower(where, verify=verify, cache=folders[0], scratch=folders[1])
+    return follower if every is None else follower.start(every)
 
 
 def apply(catalogue: Catalogue, manifest: Manifest, entry: DeltaEntry, place: Place) -> None:
-    """Change a catalogue as a delta says, in one step. Raises ArtifactError, and changes nothing, on a damaged one."""
+    """Apply a delta to a catalogue in one step. Raises ArtifactError, and changes nothing, if the delta is damaged."""
     file = read_arrays(place, entry.file)
     arrays, head = file.arrays, file.head
     try:
         if head.get("base") != manifest.base:
             raise ItemError("it was published for another base")
         kind = _kind(manifest)
-        gone = _ids(kind, entry.removed, {n[len(_GONE) :]: a for n, a in arrays.items() if n.startswith(_GONE)})
+        old = _ids(kind, entry.removed, {n[len(_GONE) :]: a for n, a in arrays.items() if n.startswith(_GONE)})
         new = _ids(kind, entry.added, {n: a for n, a in arrays.items() if not n.startswith(_GONE)})
         rows: Any = None
         if entry.added:
             codes, lengths = arrays["codes"], arrays.get("lengths")
             if codes.shape != (entry.added, len(manifest.levels)):
-                raise ItemError(f"codes have shape {list(codes.shape)}")
+                raise ItemError(f"codes have an invalid shape {list(codes.shape)}")
             rows = Rows(codes, None, len(manifest.levels))
             if lengths is not None:
                 offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
                 rows = read_rows((codes[np.arange(codes.shape[1]) < lengths[:, None]], offsets), codes.shape[1])
-        catalogue.change(rows, new, gone, strict=False)
+        catalogue.change(rows, new, old, strict=False)
     except (KeyError, ValueError, TypeError, IndexError) as e:
         raise ArtifactError(f"{file.where} is damaged: {e}") from None
 
@@ -277,7 +279,7 @@ def _ids(kind: str, n: int, arrays: dict[str, Any]) -> Ids:
 
 
 def _kind(manifest: Manifest) -> str:
-    """The kind of the ids by which items are added and removed."""
+    """Return the kind of the ids by which items are added and removed."""
     if manifest.ids is None and manifest.rows == "sorted":
-        raise ItemError("the items have neither ids nor row numbers: what changes cannot be named")
+        raise ItemError("the items have neither ids nor row numbers, so changes cannot name them")
     return manifest.ids or "int"

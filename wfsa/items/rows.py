@@ -1,7 +1,7 @@
-"""What a caller may give as items, brought into one form without copying: a matrix, or values with row offsets.
+"""The forms in which a caller may give items, read into one form without copying: a matrix, or values with row offsets.
 
-Taken: an integer array [N, L]; a list of sequences; ``(values, row_offsets)`` with ``row_offsets`` int[N + 1]; chunks
-of these with item ids (:class:`ItemChunk`), from an iterator. Files are read by ``wfsa/items/files.py``.
+Accepted are an integer array [N, L]; a list of sequences; ``(values, row_offsets)`` with ``row_offsets`` int[N + 1];
+and chunks of these with item ids (:class:`ItemChunk`), from an iterator. ``wfsa/items/files.py`` reads files.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from wfsa.items.nodes import MAX_LEVELS
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ItemChunk:
-    """A part of a catalogue: rows in any form that ``ItemIndex.build`` takes, and their ids (None: row numbers).
+    """A part of a catalogue: rows in any form that ``ItemIndex.build`` takes, and their ids (None for row numbers).
 
     ``ids``: integers or strings, in a list or a NumPy or Arrow array.
     """
@@ -29,7 +29,7 @@ class ItemChunk:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """``data`` int[N, n_levels], or int[n_values] where ``offsets`` int64[N + 1] is given. Native byte order."""
+    """``data`` int[N, n_levels], or int[n_values] if ``offsets`` int64[N + 1] is given. Native byte order."""
 
     data: npt.NDArray[Any]
     offsets: npt.NDArray[np.int64] | None
@@ -39,7 +39,7 @@ class Rows:
         return len(self.data) if self.offsets is None else len(self.offsets) - 1
 
     def part(self, begin: int, end: int) -> Rows:
-        """Rows begin .. end; the values are shared."""
+        """Return rows begin .. end; the values are shared."""
         if self.offsets is None:
             return Rows(self.data[begin:end], None, self.n_levels)
         return Rows(self.data, self.offsets[begin : end + 1], self.n_levels)
@@ -50,7 +50,7 @@ class Rows:
         return [int(x) for x in self.data[self.offsets[number] : self.offsets[number + 1]]]
 
     def padded(self) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64] | None]:
-        """int[N, n_levels] with 0 past a row's end, and the lengths where there are offsets."""
+        """Return int[N, n_levels] with 0 after a row's end, and the lengths if there are offsets."""
         if self.offsets is None:
             return self.data, None
         lengths = np.diff(self.offsets)
@@ -60,16 +60,18 @@ class Rows:
 
 
 def read_rows(sids: Any, n_levels: int | None = None) -> Rows:
-    """One form for arrays, lists and values with offsets; ``n_levels`` (None: the longest row) bounds ragged rows.
+    """Read arrays, lists, or values with offsets into one form.
 
-    Raises ItemError on what is not integers, on rows without codes, on too many levels. Codes are not looked at.
+    ``n_levels`` bounds the length of ragged rows; None for the longest row. Raises ItemError on values that are not
+    integers, on rows without codes, on too many levels. Codes are not checked.
     """
     if isinstance(sids, Rows):
         return sids
     if isinstance(sids, tuple) and len(sids) == 2 and np.ndim(sids[1]) == 1 and np.ndim(sids[0]) == 1:
         values, offsets = np.asarray(sids[0]), np.asarray(sids[1])
         if offsets.dtype.kind in "iu" and len(offsets) and offsets[0] == 0 and offsets[-1] == len(values):
-            return _ragged(values, np.array(offsets, np.int64), n_levels)  # a copy: checked, then trusted
+            # a copy, so that it cannot change after the check
+            return _ragged(values, np.array(offsets, np.int64), n_levels)
     if hasattr(sids, "__array__"):
         return _matrix(np.asarray(sids))
     listed = [list(row) for row in sids]
@@ -78,14 +80,14 @@ def read_rows(sids: Any, n_levels: int | None = None) -> Rows:
     try:
         values = np.asarray(flat) if flat else np.zeros(0, np.int64)
     except (ValueError, OverflowError) as e:
-        raise ItemError(f"codes are not integers: {e}") from None
+        raise ItemError(f"codes must be integers: {e}") from None
     return _ragged(values, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), n_levels)
 
 
 def _ragged(values: npt.NDArray[Any], offsets: npt.NDArray[np.int64], n_levels: int | None) -> Rows:
     lengths = np.diff(offsets)
     if np.any(lengths < 0):
-        raise ItemError(f"the row offsets fall at row {int(np.argmax(lengths < 0))}")
+        raise ItemError(f"the row offsets must ascend; they decrease at row {int(np.argmax(lengths < 0))}")
     _integers(values)
     if not len(lengths):
         return Rows(np.zeros((0, n_levels or 1), np.int64), None, n_levels or 1)
@@ -94,7 +96,7 @@ def _ragged(values: npt.NDArray[Any], offsets: npt.NDArray[np.int64], n_levels: 
         raise ItemError(f"item {int(np.argmin(lengths))} has no codes")
     if longest > (n_levels or MAX_LEVELS):
         raise ItemError(
-            f"item {int(np.argmax(lengths))} has {longest} codes; 1 to {n_levels or MAX_LEVELS} are possible"
+            f"items must have 1 to {n_levels or MAX_LEVELS} codes; item {int(np.argmax(lengths))} has {longest}"
         )
     if shortest == longest == (n_levels or longest):
         return _matrix(values.reshape(-1, longest))
@@ -103,16 +105,16 @@ def _ragged(values: npt.NDArray[Any], offsets: npt.NDArray[np.int64], n_levels: 
 
 def _matrix(rows: npt.NDArray[Any]) -> Rows:
     if rows.ndim != 2:
-        raise ItemError(f"items have shape {list(rows.shape)}, not [N, L]")
+        raise ItemError(f"items must have shape [N, L], got {list(rows.shape)}")
     _integers(rows)
     if not 1 <= rows.shape[1] <= MAX_LEVELS:
-        raise ItemError(f"items have {rows.shape[1]} codes; 1 to {MAX_LEVELS} are possible")
+        raise ItemError(f"items must have 1 to {MAX_LEVELS} codes, got {rows.shape[1]}")
     return Rows(_native(rows), None, rows.shape[1])
 
 
 def _integers(values: npt.NDArray[Any]) -> None:
     if values.dtype.kind not in "iu":
-        raise ItemError(f"codes are {values.dtype}, not integers")
+        raise ItemError(f"codes must be integers, got {values.dtype}")
 
 
 def _native(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -1,19 +1,19 @@
-"""A catalogue in several files: a manifest (JSON), shards of leaves, and deltas of what changed since.
+"""A catalogue in several files: a manifest (JSON), shards of leaves, and deltas of the changes since.
 
-    manifest.json                what the catalogue consists of; replaced last and in one step
+    manifest.json                the parts of the catalogue; replaced last and atomically
     <hash>.leaves                a range of rows, sorted: columns, lengths, item_indptr, the items' ids in this order
     <hash>.rows                  the same items' row numbers in the input, in the same order
     <hash>.delta                 ids that are removed; sequences and ids that are added
 
-Files beside the manifest are named by the SHA-256 of their bytes, so that one that is there need not be written again,
-a reader sees that it has what the manifest means, and a build that was broken off leaves the old catalogue as it was.
-Row numbers lie in files of their own: a row that is inserted shifts the numbers of all after it, and nothing else.
+The files next to the manifest are named by the SHA-256 of their bytes. So an existing file need not be written again, a
+reader sees that a file has the content that the manifest means, and an interrupted build leaves the old catalogue as it
+was. Row numbers have their own files: inserting a row shifts the numbers of all rows after it, and nothing else.
 
 A range is given by *keys*: the leading codes of a row packed into 64 bits (:func:`leading_keys`), as many as fit. Shard
-i has the rows with ``boundaries[i - 1] <= key < boundaries[i]``; equal rows have equal keys, so they share a shard.
+i has the rows with ``boundaries[i - 1] <= key < boundaries[i]``. Equal rows have equal keys, so they share a shard.
 
-The manifest's ``base`` is a hash of what is in the shards, ``serial`` counts what was published at this place. What
-the arrays of a shard mean is checked when they are put together (``wfsa/items/shards.py``).
+The manifest's ``base`` is a hash of the shards' content, and ``serial`` counts the publications at this place. Putting
+shards together checks the meaning of their arrays (``wfsa/items/shards.py``).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ KINDS: Final = ("leaves", "rows", "delta")
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """A file beside the manifest: ``sha256`` of all its ``bytes``."""
+    """A file next to the manifest: ``sha256`` of all its ``bytes``."""
 
     file: str
     bytes: int
@@ -52,7 +52,7 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True)
 class ShardEntry:
-    """A range of rows; ``rows`` is None where the items' numbers in the input are not kept."""
+    """A range of rows; ``rows`` is None if the items' numbers in the input are not kept."""
 
     leaves: FileEntry
     rows: FileEntry | None
@@ -62,7 +62,7 @@ class ShardEntry:
 
 @dataclass(frozen=True, slots=True)
 class DeltaEntry:
-    """A change: how many items go and come, and the serial under which it was published."""
+    """A change: how many items are removed and added, and the serial under which it was published."""
 
     file: FileEntry
     removed: int
@@ -72,12 +72,12 @@ class DeltaEntry:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a sharded catalogue consists of.
+    """The parts of a sharded catalogue.
 
-    layout      ``name``, ``head_depth`` (None: chosen by size) and ``small`` of the index that is put together
-    ids         int, str or bytes; None where items have none of their own
-    rows        "input": items have their row numbers; "sorted": they are numbered in sorted order
-    boundaries  first keys of the shards but the first, rising
+    layout: ``name``, ``head_depth`` (None to choose it by size) and ``small`` of the index that is put together.
+    ids: int, str or bytes; None if items have no ids of their own.
+    rows: "input": items have their row numbers; "sorted": they are numbered in sorted order.
+    boundaries: the first keys of all shards except the first, ascending.
     """
 
     levels: Levels
@@ -92,16 +92,16 @@ class Manifest:
 
     @property
     def n_leaves(self) -> int:
-        """Distinct sequences."""
+        """The number of distinct sequences."""
         return sum(shard.n_leaves for shard in self.shards)
 
     @property
     def base(self) -> str:
-        """32 hexadecimal digits: which index the shards are, whatever the deltas."""
+        """32 hexadecimal digits that identify the index of the shards, whatever the deltas."""
         return hashlib.sha256(json.dumps(self._base(), sort_keys=True).encode()).hexdigest()[:32]
 
     def files(self) -> list[FileEntry]:
-        """All files beside the manifest."""
+        """Return all files next to the manifest."""
         both = [one for shard in self.shards for one in (shard.leaves, shard.rows) if one is not None]
         return both + [delta.file for delta in self.deltas]
 
@@ -117,7 +117,7 @@ class Manifest:
         }
 
     def to_bytes(self) -> bytes:
-        """JSON with a hash of itself."""
+        """Return JSON with a hash of itself."""
         body = {
             "format": FORMAT,
             "version": VERSION,
@@ -129,12 +129,12 @@ class Manifest:
 
     @classmethod
     def from_bytes(cls, data: bytes, where: str) -> Manifest:
-        """Raises ArtifactError on what is no manifest, damaged, or of another version."""
+        """Read a manifest. Raises ArtifactError if it is not one, is damaged, or has another version."""
         try:
             body = json.loads(data)
             claimed = body.pop("sha256", None)
             if body.get("format") != FORMAT:
-                raise ArtifactError(f"{where} is no manifest of an item catalogue (format {body.get('format')!r})")
+                raise ArtifactError(f"{where} is not a manifest of an item catalogue (format {body.get('format')!r})")
             if body.get("version") != VERSION:
                 raise ArtifactError(
                     f"{where} has format version {body.get('version')!r}, this wfsa reads {VERSION}; make it again"
@@ -142,7 +142,7 @@ class Manifest:
             if claimed != _hash_of(body):
                 raise ArtifactError(f"{where} is damaged: it does not match its hash")
             spec = body["levels"]
-            made = cls(
+            manifest = cls(
                 Levels(tuple(spec["sizes"]), tuple(spec["offsets"]), spec["logits_size"], spec["end_token"]),
                 dict(body["layout"]),
                 body["ids"],
@@ -160,30 +160,30 @@ class Manifest:
                     for one in body["deltas"]
                 ),
             )  # fmt: skip
-            made._check()
+            manifest._check()
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as e:
             if isinstance(e, ArtifactError):
                 raise
-            raise ArtifactError(f"{where} is damaged, or no manifest: {e}") from None
-        return made
+            raise ArtifactError(f"{where} is damaged, or not a manifest: {e}") from None
+        return manifest
 
     def _check(self) -> None:
         if self.ids not in (None, "int", "str", "bytes") or self.rows not in ("input", "sorted"):
-            raise ItemError(f"ids {self.ids!r}, rows {self.rows!r}")
+            raise ItemError(f"ids {self.ids!r} or rows {self.rows!r} is not a known value")
         if sum(shard.n_items for shard in self.shards) != self.n_items:
-            raise ItemError("the shards' items do not add up")
+            raise ItemError("the shards' items do not add up to n_items")
         if any((shard.rows is None) != (self.rows == "sorted") for shard in self.shards):
-            raise ItemError("some shards have row numbers and some have none")
+            raise ItemError("some shards have row numbers and others do not")
         if len(self.boundaries) != max(len(self.shards) - 1, 0) or list(self.boundaries) != sorted(self.boundaries):
-            raise ItemError("the boundaries are not those of the shards")
+            raise ItemError("the boundaries do not fit the shards")
 
 
 def _file(entry: dict[str, Any]) -> FileEntry:
-    found = FileEntry(str(entry["file"]), int(entry["bytes"]), str(entry["sha256"]))
-    digest, _, kind = found.file.partition(".")
-    if kind not in KINDS or digest != found.sha256[:32] or len(found.sha256) != 64 or not found.sha256.isalnum():
-        raise ItemError(f"{found.file!r} is not the name of a shard")
-    return found
+    named = FileEntry(str(entry["file"]), int(entry["bytes"]), str(entry["sha256"]))
+    digest, _, kind = named.file.partition(".")
+    if kind not in KINDS or digest != named.sha256[:32] or len(named.sha256) != 64 or not named.sha256.isalnum():
+        raise ItemError(f"{named.file!r} is not the name of a shard")
+    return named
 
 
 def _hash_of(body: dict[str, Any]) -> str:
@@ -194,17 +194,17 @@ def _hash_of(body: dict[str, Any]) -> str:
 
 
 def read_manifest(place: Place) -> Manifest:
-    """The catalogue that is there now. Raises ArtifactError, OSError (FileNotFoundError where there is none)."""
+    """Read the present catalogue. Raises ArtifactError, or OSError (FileNotFoundError if there is none)."""
     return Manifest.from_bytes(place.read(MANIFEST), place.name_of(MANIFEST))
 
 
 def write_manifest(place: Place, manifest: Manifest) -> None:
-    """Make this the catalogue; all its files have to be there."""
+    """Make this the catalogue; all its files must exist."""
     place.write(MANIFEST, [manifest.to_bytes()])
 
 
 def write_arrays(place: Place, kind: str, arrays: Arrays, head: dict[str, Any] | None = None) -> FileEntry:
-    """A file of arrays, named by its content; nothing is written where it is there already. ``kind``: of KINDS."""
+    """Write a file of arrays, named by its content, unless it exists already. ``kind`` is one of KINDS."""
     head = {"format": f"{FORMAT}-{kind}", "version": VERSION, **(head or {})}
     digest, size = hashlib.sha256(), 0
     for piece in array_file.pieces(head, arrays):
@@ -217,9 +217,10 @@ def write_arrays(place: Place, kind: str, arrays: Arrays, head: dict[str, Any] |
 
 
 def read_arrays(place: Place, entry: FileEntry, *, verify: bool = True, cache: Path | None = None) -> ArrayFile:
-    """Read a file of arrays; with a ``cache`` by way of the copy there.
+    """Read a file of arrays; with a ``cache``, from the copy there.
 
-    Raises ArtifactError, naming the file, where it is missing, of another size, or with ``verify`` another content.
+    Raises ArtifactError that names the file if it is missing or has another size; with ``verify``, also for other
+    content.
     """
     where, kind = place.name_of(entry.file), entry.file.partition(".")[2]
     data: npt.NDArray[np.uint8]
@@ -228,13 +229,13 @@ def read_arrays(place: Place, entry: FileEntry, *, verify: bool = True, cache: P
             data = np.frombuffer(place.read(entry.file), np.uint8)
         else:
             copy = (cache or Path()) / entry.file
-            known = place.folder is None and copy.is_file() and copy.stat().st_size == entry.bytes
-            path = copy if known else place.fetch(entry.file, cache or Path())
+            is_cached = place.folder is None and copy.is_file() and copy.stat().st_size == entry.bytes
+            path = copy if is_cached else place.fetch(entry.file, cache or Path())
             data = array_file.read_bytes(path)
     except FileNotFoundError:
-        raise ArtifactError(f"{where} is missing; the manifest names it") from None
+        raise ArtifactError(f"{where} is missing, but the manifest names it") from None
     if len(data) != entry.bytes:
-        raise ArtifactError(f"{where} is cut short or damaged: {len(data)} bytes, not {entry.bytes}")
+        raise ArtifactError(f"{where} is truncated or damaged: {len(data)} bytes instead of {entry.bytes}")
     if verify and hashlib.sha256(data.data).hexdigest() != entry.sha256:
         if cache is not None and place.folder is None:
             (cache / entry.file).unlink(missing_ok=True)  # to be fetched again
@@ -246,22 +247,23 @@ def read_arrays(place: Place, entry: FileEntry, *, verify: bool = True, cache: P
 
 
 def id_arrays(ids: Ids | None) -> Arrays:
-    """The arrays that hold ids, as in the file of an index."""
+    """Return the arrays that hold ids, as in the file of an index."""
     if ids is None:
         return {}
     if not isinstance(ids, StringIds):
         return {"ids": ids}
-    found: Arrays = {"id_bytes": ids.data}
+    arrays: Arrays = {"id_bytes": ids.data}
     if ids.offsets is not None:
-        found["id_offsets"] = ids.offsets - ids.offsets[0]
-        found["id_bytes"] = ids.data[int(ids.offsets[0]) : int(ids.offsets[-1])]
-    return found
+        arrays["id_offsets"] = ids.offsets - ids.offsets[0]
+        arrays["id_bytes"] = ids.data[int(ids.offsets[0]) : int(ids.offsets[-1])]
+    return arrays
 
 
 def leading_keys(codes: npt.NDArray[Any], lengths: npt.NDArray[Any] | None, levels: Levels) -> npt.NDArray[np.uint64]:
-    """uint64[n]: the leading codes of rows [n, L], packed; they rise with the rows. ``lengths``: None where all are L.
+    """Return uint64[n]: the leading codes of rows [n, L], packed; their order is that of the rows.
 
-    A level takes as many bits as its codes and the end of a row need; levels are taken while they fit into 64.
+    ``lengths`` is None if all rows have L codes. A level takes the bits that its codes and the end of a row need;
+    levels are taken as long as they fit into 64 bits.
     """
     keys = np.zeros(len(codes), np.uint64)
     used = 0
@@ -278,10 +280,10 @@ def leading_keys(codes: npt.NDArray[Any], lengths: npt.NDArray[Any] | None, leve
 
 
 def ids_kind(ids: Ids | None) -> str | None:
-    """As the manifest has it."""
+    """Return the kind of ids as the manifest has it."""
     return None if ids is None else kind_of(ids)
 
 
 def total(entries: Iterable[FileEntry]) -> int:
-    """Bytes of files."""
+    """Return the total bytes of files."""
     return sum(entry.bytes for entry in entries)

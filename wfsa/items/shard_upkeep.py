@@ -1,7 +1,7 @@
-"""What lies at the place of a catalogue in shards: which files are damaged, and which no version needs any more.
+"""Checks of the place of a sharded catalogue: which files are damaged, and which no version needs any more.
 
-A store's own rules of expiry cannot do the latter: files are named by their content, so one that was written long ago
-may be part of every version since.
+A store's own rules of expiry cannot find the latter: files are named by their content, so an old file may be part of
+every version since.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from wfsa.storage.places import Entry, is_half_written
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A file that the manifest names, and what is wrong with it."""
+    """A file that the manifest names, and its damage."""
 
     file: str
     message: str
@@ -27,25 +27,26 @@ class Damage:
 def find_damage(where: str | os.PathLike[str]) -> list[Damage]:
     """Read every file of the present version, to the last byte.
 
-    Raises ArtifactError where the manifest itself is damaged, OSError where it is missing or the store does not answer.
+    Raises ArtifactError if the manifest itself is damaged, OSError if it is missing or the store does not answer.
     """
     place = place_of(where)
-    found: list[Damage] = []
+    damages: list[Damage] = []
     for entry in read_manifest(place).files():
         try:
             read_arrays(place, entry)
         except ArtifactError as error:
-            found.append(Damage(entry.file, str(error)))
-    return found
+            damages.append(Damage(entry.file, str(error)))
+    return damages
 
 
 def find_unneeded(where: str | os.PathLike[str], seconds: float, now: float | None = None) -> list[Entry]:
-    """Files of earlier versions and of builds that were broken off, where nobody should be reading them any more.
+    """List files of earlier versions and of interrupted builds that nobody should be reading any more.
 
-    seconds    so old must a file be, and the base that came after it: longer than a build takes, and than a follower
-               takes to see a new version.  (A store that does not tell times says 0, and everything is old.)
+    seconds: the minimal age of a file, and of the base that came after it. It must be longer than a build takes, and
+        than a follower takes to see a new version. (If a store does not know times, it reports 0, and everything is
+        old.)
 
-    Not to be removed while a build is at work: it may have found such a file, and not written it again.
+    Do not remove them while a build runs: it may have seen such a file, and not written it again.
     """
     place, now = place_of(where), time.time() if now is None else now
     listing = [entry for entry in place.listing() if "/" not in entry.name]
@@ -71,14 +72,14 @@ def _is_of_catalogue(entry: Entry) -> bool:
 
 
 def _is_part(entry: Entry) -> bool:
-    """Of a file that a build or a publisher was writing, which are not the only ones that end in this way."""
+    """Return whether it is part of a file that a build or a publisher was writing; others may end in this way too."""
     name = entry.name.removeprefix(".")
     digest, kind, *_ = name.split(".")
     return name.startswith(f"{MANIFEST}.") or (kind in KINDS and len(digest) == 32)
 
 
 def remove(where: str | os.PathLike[str], names: list[str]) -> None:
-    """Delete files; those that are gone already are passed over."""
+    """Delete files; those that do not exist are ignored."""
     place = place_of(where)
     for name in names:
         place.remove(name)

@@ -3,15 +3,15 @@
     rows of a range ─► the same compiled sorter as on one machine ─► columns, lengths, item_indptr, ids, row numbers
     shards, in order ─► columns one after the other, lcp by comparing neighbours ─► head, child lists, fingerprint
 
-The ranges are disjoint and in order, so the sorted shards one after the other are what one machine's sort gives: from
+The ranges are disjoint and in order, so the concatenated sorted shards are the result of a sort on one machine. From
 there on the code is that of ``wfsa/items/build.py``, and the index is the same, array by array.
 
-**Row numbers** are kept in the order of the input (``rows="input"``): the index is that of ``ItemIndex.build`` on the
-same rows, filters of rows included. Where items have ids of their own, nobody may need row numbers: ``rows="sorted"``
-keeps none. Row k is then the k-th item in sorted order (items of one sequence in the order of the input, as ever), and
-only what is asked by row (``ItemFilter.of_rows``, ``of_bitmap``, ``rows_of_ids``) is told apart from the other; the
-index is smaller by 4 bytes an item. In both, a file of leaves has no row numbers, so that a row inserted in one range
-changes one.
+**Row numbers** are kept in the order of the input with ``rows="input"``: the index is that of ``ItemIndex.build`` on
+the same rows, including filters of rows. If items have their own ids, row numbers may not be needed: ``rows="sorted"``
+keeps none. Row k is then the k-th item in sorted order (items of one sequence in the order of the input, as always).
+Only look-ups by row (``ItemFilter.of_rows``, ``of_bitmap``, ``rows_of_ids``) differ between the two, and the index is
+smaller by 4 bytes per item. In both, a file of leaves has no row numbers, so that a row inserted in one range changes
+only that range's file.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ _BLOCK: Final = 1 << 20
 class Part:
     """Rows on their way to a shard, in the order of the input.
 
-    codes    code[n, L], 0 past a row's end
-    lengths  uint8[n]; None where all are L
-    rows     uint32 or int64 [n]: row numbers in the input; None where they are not kept
-    ids      int64[n] or StringIds; None where items have none
+    codes: code[n, L], 0 after a row's end.
+    lengths: uint8[n]; None if all rows have L codes.
+    rows: uint32 or int64 [n], row numbers in the input; None if they are not kept.
+    ids: int64[n] or StringIds; None if items have none.
     """
 
     codes: npt.NDArray[Any]
@@ -75,7 +75,7 @@ class Part:
         return len(self.codes)
 
     def select(self, chosen: npt.NDArray[np.int64]) -> Part:
-        """Some of the rows, copied."""
+        """Return a copy of some of the rows."""
         return Part(
             self.codes[chosen],
             None if self.lengths is None else self.lengths[chosen],
@@ -84,7 +84,7 @@ class Part:
         )
 
     def split(self, levels: Levels, boundaries: Sequence[int]) -> list[Part]:
-        """The rows of each range, ``len(boundaries) + 1`` parts."""
+        """Return the rows of each range, ``len(boundaries) + 1`` parts."""
         keys = leading_keys(self.codes, self.lengths, levels)
         owner = np.searchsorted(np.asarray(boundaries, np.uint64), keys, "right").astype(np.uint16)
         order = np.argsort(owner, kind="stable")
@@ -93,7 +93,7 @@ class Part:
 
     @classmethod
     def join(cls, parts: Sequence[Part]) -> Part:
-        """One after another; at least one."""
+        """Concatenate parts; at least one."""
         rows = ids = None
         if parts[0].rows is not None:
             rows = np.concatenate([part.rows for part in parts if part.rows is not None])
@@ -103,7 +103,7 @@ class Part:
 
 
 def _lengths(parts: Sequence[Part]) -> npt.NDArray[np.uint8] | None:
-    """Of all parts' rows; None where all have all codes."""
+    """Return the lengths of all parts' rows; None if all rows have all codes."""
     if all(part.lengths is None for part in parts):
         return None
     whole = parts[0].codes.shape[1]
@@ -112,7 +112,9 @@ def _lengths(parts: Sequence[Part]) -> npt.NDArray[np.uint8] | None:
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """What :func:`pack` made of a range: its files, the kind of its ids, and how many codes its shortest row has."""
+    """The result of :func:`pack`: the files of a range, the kind of its ids, and the number of codes of its shortest
+    row.
+    """
 
     entry: ShardEntry
     ids: str | None
@@ -120,15 +122,15 @@ class Packed:
 
 
 def pack(parts: Sequence[Part], levels: Levels, place: Place, *, threads: int = 1) -> Packed | None:
-    """Sort the rows of one range, given in the order of the input, and write its files; None of no rows.
+    """Sort the rows of one range, given in the order of the input, and write its files; None if there are no rows.
 
-    Memory at the peak, beside the parts: twice their codes, a sorter's records, and the shard's arrays.
+    Peak memory next to the parts: twice their codes, a sorter's records, and the shard's arrays.
     """
     n = sum(map(len, parts))
     if not n:
         return None
     if n >= 1 << 32:
-        raise LimitError(f"{n:,} rows in one shard; one takes {(1 << 32) - 1:,}: ask for more shards")
+        raise LimitError(f"a shard can have at most {(1 << 32) - 1:,} rows, got {n:,}; use more shards")
     codes, lengths, n_levels = np.concatenate([part.codes for part in parts]), _lengths(parts), len(levels)
     ragged = lengths is not None
     sorter = items_build.RowSorter(np.asarray(levels.sizes, np.int64), ragged)
@@ -179,39 +181,40 @@ def assemble(
     threads: int | None = None,
     progress: Callable[[str, float], None] | None = None,
 ) -> IndexData:
-    """The index that the shards are. ``scratch``: a folder for its arrays, unnamed files there (None: memory).
+    """Return the index of the shards.
 
-    Raises ArtifactError, naming the file, on a shard that is missing, damaged, or does not go with the others.
+    ``scratch`` is a folder for its arrays, in unnamed files; None for memory. Raises ArtifactError that names the file
+    on a shard that is missing, damaged, or does not fit the others.
     """
-    together = _Together(manifest, place, Scratch(scratch), verify, cache)
+    joiner = _Joiner(manifest, place, Scratch(scratch), verify, cache)
     report = progress or (lambda stage, fraction: None)
     for number, entry in enumerate(manifest.shards):
-        together.take(entry)
+        joiner.take(entry)
         report("shards", 0.9 * (number + 1) / len(manifest.shards))
     layout = manifest.layout
     spec = BuildSpec(
         layout=layout["name"], head_depth=layout["head_depth"], small=layout["small"], threads=threads, progress=report
     )
-    made = together.finish(spec.with_levels(manifest.levels))
+    index = joiner.finish(spec.with_levels(manifest.levels))
     if verify:
         try:
-            if isinstance(made.layout, CsrLayout):
-                check_csr(made.layout)
+            if isinstance(index.layout, CsrLayout):
+                check_csr(index.layout)
             else:
-                check_interval(made.layout)
+                check_interval(index.layout)
         except ItemError as e:
             raise ArtifactError(f"{place.where} is damaged: {e}") from None
-    return made
+    return index
 
 
 def is_sharded(path: str | os.PathLike[str]) -> bool:
-    """Whether a path is that of a catalogue in shards: a folder, a URL, or the manifest itself."""
+    """Return whether a path is that of a sharded catalogue: a folder, a URL, or the manifest itself."""
     folder = place_of(path).folder
     return folder is None or os.fspath(path).endswith(MANIFEST) or folder.is_dir()
 
 
 def place_of(path: str | os.PathLike[str]) -> Place:
-    """The folder of a catalogue, by its own path or that of its manifest."""
+    """Return the place of a catalogue, from its own path or that of its manifest."""
     text = os.fspath(path)
     if text.endswith(f"/{MANIFEST}") or text == MANIFEST:
         text = parent_and_name(text)[0] or "."
@@ -221,33 +224,33 @@ def place_of(path: str | os.PathLike[str]) -> Place:
 def load_base(
     manifest: Manifest, place: Place, *, verify: bool = True, cache: Path | None = None, scratch: Path | None = None
 ) -> IndexData:
-    """The index of a manifest's shards, by way of the cache, if there is one.
+    """Return the index of a manifest's shards; with a cache, through the cache.
 
-    What is in the cache and the manifest does not name goes after an hour: another process may be at another version.
-    Deltas are for ``wfsa/items/published.py``.
+    Files in the cache that the manifest does not name are deleted after an hour: another process may use another
+    version. ``wfsa/items/published.py`` applies the deltas.
     """
     if cache is None:
         return assemble(manifest, place, verify=verify, scratch=scratch)
     cache.mkdir(parents=True, exist_ok=True)
-    kept = cache / f"{manifest.base}.items"
-    if kept.exists():
+    cached = cache / f"{manifest.base}.items"
+    if cached.exists():
         try:
-            return index_file.load(kept, verify=verify, mapped=array_file.is_own(kept))
+            return index_file.load(cached, verify=verify, mapped=array_file.is_own(cached))
         except ArtifactError:
             pass  # it is made again
-    index_file.save(assemble(manifest, place, verify=verify, cache=cache, scratch=scratch), kept)
-    known = {kept.name, *(entry.file for entry in manifest.files())}
+    index_file.save(assemble(manifest, place, verify=verify, cache=cache, scratch=scratch), cached)
+    needed = {cached.name, *(entry.file for entry in manifest.files())}
     for one in cache.iterdir():
-        if one.suffix[1:] in (*KINDS, "items") and one.name not in known:
-            with suppress(FileNotFoundError):  # another process was first; who has it mapped keeps it
+        if one.suffix[1:] in (*KINDS, "items") and one.name not in needed:
+            with suppress(FileNotFoundError):  # another process was first; a process that has it mapped keeps it
                 if time.time() - one.stat().st_mtime >= KEEP_SECONDS:
                     one.unlink()
-    return index_file.load(kept, verify=False, mapped=array_file.is_own(kept))
+    return index_file.load(cached, verify=False, mapped=array_file.is_own(cached))
 
 
 @dataclass(slots=True)
-class _Together:
-    """The arrays of an index, filled shard by shard."""
+class _Joiner:
+    """Joins shards: the arrays of an index, filled shard by shard."""
 
     manifest: Manifest
     place: Place
@@ -277,7 +280,7 @@ class _Together:
             self.numbers = self.scratch.empty((n,), np.dtype(np.int64))
 
     def take(self, entry: ShardEntry) -> None:
-        """The next shard."""
+        """Add the next shard."""
         leaves = read_arrays(self.place, entry.leaves, verify=self.verify, cache=self.cache)
         rows = None
         if entry.rows is not None:
@@ -295,13 +298,13 @@ class _Together:
         levels, begin, end = self.manifest.levels, self.n_leaves, self.n_leaves + entry.n_leaves
         columns, lengths = file.arrays["columns"], file.arrays.get("lengths")
         if columns.dtype != levels.code_dtype or columns.shape != (len(levels), entry.n_leaves) or not entry.n_leaves:
-            raise ItemError(f"columns are {columns.dtype}{list(columns.shape)}")
+            raise ItemError(f"columns have an invalid type or shape: {columns.dtype}{list(columns.shape)}")
         for level, size in enumerate(levels.sizes):
             if not 0 <= int(columns[level].min()) <= int(columns[level].max()) < size:
                 raise ItemError(f"a code of level {level} is out of range")
         if lengths is not None:
             if lengths.dtype != np.uint8 or lengths.shape != (entry.n_leaves,):
-                raise ItemError(f"lengths are {lengths.dtype}{list(lengths.shape)}")
+                raise ItemError(f"lengths have an invalid type or shape: {lengths.dtype}{list(lengths.shape)}")
             if not 1 <= int(lengths.min()) <= int(lengths.max()) <= len(levels):
                 raise ItemError("lengths are out of range")
             if self.lengths is None:
@@ -314,7 +317,7 @@ class _Together:
             self._compare(low, min(low + _BLOCK, end))
 
     def _compare(self, begin: int, end: int) -> None:
-        """lcp of leaves begin .. end, each with the one before; ItemError where one does not come after it."""
+        """Compute lcp of leaves begin .. end with the leaf before; ItemError unless they ascend."""
         if not begin:
             self.lcp[0] = 0
             begin = 1
@@ -331,7 +334,7 @@ class _Together:
             same &= after == before
             shared += same
         if not rises.all():
-            raise ItemError(f"leaf {begin + int(np.argmin(rises))} does not come after the one before it")
+            raise ItemError(f"leaf {begin + int(np.argmin(rises))} does not sort after the leaf before it")
         self.lcp[begin:end] = shared
 
     def _items(self, entry: ShardEntry, leaves: ArrayFile, rows: ArrayFile | None) -> None:
@@ -343,7 +346,7 @@ class _Together:
             indptr.shape != (entry.n_leaves + 1,) or indptr.dtype.kind != "i"
             or int(indptr[0]) != 0 or int(indptr[-1]) != n or bool(np.any(np.diff(indptr) < 1))
         ):  # fmt: skip
-            raise ItemError("item_indptr does not rise from 0 to the number of items")
+            raise ItemError("item_indptr does not ascend from 0 to the number of items")
         if self.indptr is not None:
             ends = np.arange(1, n + 1) if indptr is None else indptr[1:]
             self.indptr[self.n_leaves + 1 : self.n_leaves + entry.n_leaves + 1] = ends + np.int64(begin)
@@ -351,13 +354,13 @@ class _Together:
         if rows is not None:
             numbers = rows.arrays["rows"]
             if numbers.shape != (n,) or numbers.dtype.kind not in "iu":
-                raise ItemError(f"rows are {numbers.dtype}{list(numbers.shape)}")
+                raise ItemError(f"rows have an invalid type or shape: {numbers.dtype}{list(numbers.shape)}")
             if not 0 <= int(numbers.min()) <= int(numbers.max()) < self.manifest.n_items:
                 raise ItemError("row numbers are out of range")
             assert self.order is not None
             self.order[begin:end] = numbers
         if leaves.head.get("ids") != self.manifest.ids:
-            raise ItemError(f"ids are {leaves.head.get('ids')}, those of the catalogue {self.manifest.ids}")
+            raise ItemError(f"ids are {leaves.head.get('ids')}, but those of the catalogue {self.manifest.ids}")
         ids = index_file.read_id_arrays(self.manifest.ids, n, leaves.arrays)
         if isinstance(ids, StringIds):
             index_file.check_ids(ids)
@@ -367,13 +370,13 @@ class _Together:
             self.numbers[slice(begin, end) if numbers is None else numbers] = ids
 
     def finish(self, spec: BuildSpec) -> IndexData:
-        """The index. Raises ArtifactError where two items have one row number."""
+        """Return the index. Raises ArtifactError if two items have the same row number."""
         order, n = self.order, self.manifest.n_items
         if order is not None and self.verify:
             seen = np.zeros(n, np.bool_)
             seen[order] = True
             if not seen.all():
-                raise ArtifactError(f"{self.place.where} is damaged: two items have one row number")
+                raise ArtifactError(f"{self.place.where} is damaged: two items have the same row number")
         ids: Ids | None = self.numbers
         if self.manifest.ids in ("str", "bytes"):
             ids = (

@@ -5,12 +5,13 @@
                           logits_processor=[processor])
     processor.item_ids(rows)                    # for each row the ids of the items that it spells
 
-What is generated after the prompt is a sequence of items' tokens; everything else gets -inf. The processor keeps no
-state: nodes are found from the generated tokens, level by level, so reordered beams cost nothing.
+The text after the prompt is a sequence of items' tokens; every other token gets -inf. The processor keeps no state: it
+finds nodes from the generated tokens, level by level, so reordered beams cost nothing.
 
-Where an item is complete only the end-of-sequence token is allowed (if one is given; else let ``max_new_tokens`` end
-the text). With fewer live items than beams, `generate` fills up with beams of score -inf, and no library call flags
-them: ``processor.item_ids`` gives [] for a row that is no live item, and ``wfsa.items.beam_search`` flags such beams.
+When an item is complete, only the end-of-sequence token is allowed, if one is given; otherwise let ``max_new_tokens``
+end the text. With fewer live items than beams, `generate` fills up with beams of score -inf, and no library call flags
+them: ``processor.item_ids`` gives [] for a row that is not a live item, and ``wfsa.items.beam_search`` flags such
+beams.
 """
 
 from __future__ import annotations
@@ -42,16 +43,17 @@ from wfsa.items.published import Follower
 
 
 class ItemLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
-    """-inf at every token that continues no live item.
+    """Sets -inf at every token that does not continue a live item.
 
-    items          an ItemIndex (copied to the device of the first scores), a TorchItems or TritonItems; or a changing
-                   catalogue, whose state at the call is kept and steps on the host, also where a TorchItems has it
-    prompt_length  tokens before the first generated one: ``input_ids.shape[1]`` of the call to `generate`; 1 with an
-                   encoder-decoder model, whose decoder starts with one token
-    eos_token_id   allowed where an item is complete; the index's end token needs no mention
-    filters        one for all requests, or one (or None) a request of the batch; those of a catalogue for a catalogue
+    items: an ItemIndex (copied to the device of the first scores), a TorchItems or TritonItems; or a changing
+        catalogue. The state of a catalogue at the call is kept and steps on the host, even if a TorchItems has it.
+    prompt_length: the number of tokens before the first generated one: ``input_ids.shape[1]`` of the call to
+        `generate`; 1 with an encoder-decoder model, whose decoder starts with one token.
+    eos_token_id: allowed when an item is complete; the index's end token need not be given.
+    filters: one for all requests, or a list with one (or None) per request of the batch; filters of a catalogue for a
+        catalogue.
 
-    Raises ItemError where the scores are narrower than the index's tokens, or filters do not fit the batch.
+    Raises ItemError if the scores are narrower than the index's tokens, or filters do not fit the batch.
     """
 
     def __init__(
@@ -63,14 +65,14 @@ class ItemLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
         filters: Filters | LiveFilters = None,
     ) -> None:
         self.filters = cast(Any, filters)
-        given: Any = items.items if isinstance(items, (Catalogue, Follower)) else items
-        self.index: Any = items.index if isinstance(items, TorchItems) else given
+        current: Any = items.items if isinstance(items, (Catalogue, Follower)) else items
+        self.index: Any = items.index if isinstance(items, TorchItems) else current
         self.items = items if isinstance(items, TorchItems) else None
         self.prompt_length = int(prompt_length)
         self.eos_token_id = self.index.levels.end_token if eos_token_id is None else int(eos_token_id)
         n = len(filters) if isinstance(filters, (list, tuple)) else 1
         if isinstance(self.index, LiveItems):
-            self.index.children(self.index.start(n, 1).nodes, self.filters)  # refuses what does not fit
+            self.index.children(self.index.start(n, 1).nodes, self.filters)  # raises if they do not fit
         else:
             check_filters(self.filters, n, self.index.fingerprint)
         self._on_device: DeviceFilters | None = None
@@ -82,17 +84,17 @@ class ItemLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
         if self._rows != n_rows:
             n = len(self.filters) if isinstance(self.filters, (list, tuple)) else 1
             if n_rows % n:
-                raise ItemError(f"{n} filters for {n_rows} rows of scores")
+                raise ItemError(f"{n_rows} rows of scores must be a multiple of the number of filters, {n}")
             one_each = [filter_of_request(self.filters, at) for at in range(n)]
             self._on_device = items.filters([one for one in one_each for _ in range(n_rows // n)], n_rows)
             self._rows = n_rows
         return self._on_device
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        """Scores float[rows, V], masked; ``input_ids`` int64[rows, prompt and generated]."""
+        """Return the masked scores float[rows, V]; ``input_ids`` is int64[rows, prompt and generated]."""
         width = self.index.levels.logits_size
         if scores.shape[-1] < width:
-            raise ItemError(f"scores have {scores.shape[-1]} entries, the items' tokens need {width}")
+            raise ItemError(f"scores have {scores.shape[-1]} entries, but the items' tokens need {width}")
         if self.eos_token_id is not None and self.eos_token_id >= scores.shape[-1]:
             raise ItemError(f"eos_token_id={self.eos_token_id}, but scores have {scores.shape[-1]} entries")
         written = input_ids[:, self.prompt_length :]
@@ -118,7 +120,7 @@ class ItemLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
         return masked
 
     def _masked_on_host(self, items: LiveItems, written: npt.NDArray[np.int64], scores: Tensor) -> Tensor:
-        """As a call does, by a catalogue's state, for the generated tokens int64[rows, T]."""
+        """Do a call with a catalogue's state, for the generated tokens int64[rows, T]."""
         nodes = nodes_of_tokens(items, written)
         done = is_complete(items, nodes)
         packed = items.allowed(nodes, filters_of_rows(self.filters, len(written)))
@@ -131,25 +133,27 @@ class ItemLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
         return scores.masked_fill(~torch.from_numpy(allowed).to(scores.device), float("-inf"))
 
     def item_ids(self, sequences: Any) -> list[list[ItemId]]:
-        """For each row that `generate` returned the ids of the live items that it spells, [] where it spells none.
+        """Return, for each row that `generate` returned, the ids of the live items that it spells; [] if it spells
+        none.
 
-        sequences   int64[rows, prompt and generated]: what `generate` returns, or its ``.sequences``; any number of
-                    rows a request (``num_return_sequences``), one request after another. The first ``prompt_length``
-                    tokens are not read
+        sequences: int64[rows, prompt and generated]: the result of `generate`, or its ``.sequences``; any number of
+            rows per request (``num_return_sequences``), one request after another. The first ``prompt_length`` tokens
+            are not read.
 
-        Raises ItemError where the rows are not a multiple of the filters. See ``ItemIndex.ids_of_tokens``.
+        Raises ItemError if the number of rows is not a multiple of the number of filters. See
+        ``ItemIndex.ids_of_tokens``.
         """
         rows = on_host(getattr(sequences, "sequences", sequences))
-        found: list[list[ItemId]] = self.index.ids_of_tokens(rows[:, self.prompt_length :], self.filters)
-        return found
+        ids: list[list[ItemId]] = self.index.ids_of_tokens(rows[:, self.prompt_length :], self.filters)
+        return ids
 
 
 def prefix_allowed_tokens_fn(
     index: ItemIndex, prompt_length: int, *, eos_token_id: int | None = None, filters: Filters = None
 ) -> Callable[[int, Any], list[int]]:
-    """The same as a function for `generate(prefix_allowed_tokens_fn=…)`: on the host, one row at a time.
+    """Return the same as a function for `generate(prefix_allowed_tokens_fn=…)`: on the host, one row at a time.
 
-    Slower than the processor by the copies it needs; the last 65,536 prefixes are remembered.
+    It is slower than the processor by the copies it needs; it caches the last 65,536 prefixes.
     """
     end = index.levels.end_token if eos_token_id is None else int(eos_token_id)
 

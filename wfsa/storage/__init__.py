@@ -1,11 +1,11 @@
-"""Files: one way of writing a file whole, and one way of writing arrays into it.
+"""Files: writing a file atomically, and writing arrays into it.
 
-    atomic_write     a file appears whole or not at all
-    array_file       arrays and a JSON head, with checksums of both; every format is one
-    regular_file     opening what must be a regular file
-    places           where files lie: a folder, or a URL of fsspec
-    ray_cluster      the way to a Ray cluster, on which several packages work
+    atomic_write     a file appears completely or not at all
+    array_file       arrays and a JSON head, with checksums of both; every format uses it
+    regular_file     opening a file that must be regular
+    places           places of files: a folder, or a URL of fsspec
+    ray_cluster      connecting to a Ray cluster, for several packages
 
-Each format is next to the class that it holds: `wfsa/constraint_file.py`, `wfsa/texts/text_file.py`,
-`wfsa/vocab/vocab_file.py`, `wfsa/items/index_file.py`, `filter_file.py` and `shard_file.py`.
+Each format is next to its class: `wfsa/constraint_file.py`, `wfsa/texts/text_file.py`, `wfsa/vocab/vocab_file.py`,
+`wfsa/items/index_file.py`, `filter_file.py` and `shard_file.py`.
 """

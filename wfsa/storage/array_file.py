@@ -1,21 +1,21 @@
-"""A file of arrays and a JSON head: safetensors, no code in it; written by blocks, read into memory.
+"""A file of arrays and a JSON head: safetensors, without code; written by blocks, read into memory.
 
-    8 bytes   length of the header, little-endian; the header is filled up with blanks to a multiple of 8
+    8 bytes   length of the header, little-endian; the header is padded with blanks to a multiple of 8
     header    JSON: the arrays' types, shapes and places, and under __metadata__ the head as one string of JSON
-    data      the arrays, those of the widest type first, so that each lies at a multiple of its type's size
+    data      the arrays, those of the widest type first, so that each begins at a multiple of its type's size
 
 The head has ``format``, ``version``, ``checksums``, a CRC-32 of each array in eight hexadecimal digits, by name, and
-``checksum``, one of the rest of the head.  The head's is looked at whenever a file is read; those of the arrays when
-:meth:`ArrayFile.verify` is called, since that reads every byte.  Same head and arrays, same bytes.
-What the arrays mean, and whether their values fit together, is for the module that knows the format to say.
+``checksum``, that of the rest of the head. The head's checksum is verified whenever a file is read. Those of the arrays
+are verified by :meth:`ArrayFile.verify`, since that reads every byte. The same head and arrays give the same bytes. The
+module of a format checks the meaning of the arrays, and whether their values fit together.
 
-**Why files are not mapped unless a caller asks for it.** A mapped file is memory that another process can change. One
-that is cut short ends the process (SIGBUS) at the next access; a file that is written over in place makes checked
-indices wrong after they were checked. Nothing at hand prevents that: a check before each access is a race, a private
-mapping (MAP_PRIVATE) shows writes and truncation of pages not yet copied, a lease needs the file's owner and a signal
-handler and ends after 45 s, and permissions say nothing about the owner and root. This package replaces files by a
-rename, which leaves the mapped file as it was, but ``cp`` over a file does not. So :func:`read` copies, and ``mapped``
-is for files of which the caller knows that they are only ever replaced by a rename.
+**Why files are not mapped by default.** A mapped file is memory that another process can change. If it is truncated,
+the next access ends the process (SIGBUS). If it is overwritten in place, checked indices become wrong after the check.
+Nothing available prevents this: a check before each access is a race; a private mapping (MAP_PRIVATE) shows writes and
+truncation of pages not yet copied; a lease needs the file's owner and a signal handler and ends after 45 s; permissions
+do not restrict the owner and root. This package replaces files by a rename, which leaves the mapped file unchanged, but
+``cp`` over a file does not. So :func:`read` copies, and ``mapped`` is for files that the caller knows are only ever
+replaced by a rename.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ _BLOCK: Final = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class ArrayFile:
-    """What was read: the head, and the arrays, whose types, shapes and places are checked and nothing else.
+    """The content of a file: the head, and the arrays, of which only types, shapes and places are checked.
 
-    `where` is what messages call the file.
+    `where` is the name of the file in messages.
     """
 
     where: str
@@ -58,22 +58,24 @@ class ArrayFile:
     @property
     def format(self) -> str | None:
         """The format that the head names."""
-        found = self.head.get("format")
-        return found if isinstance(found, str) else None
+        name = self.head.get("format")
+        return name if isinstance(name, str) else None
 
     def expect(self, kind: str, format_name: str, version: int) -> ArrayFile:
-        """Itself, if it is a file of this format and version, else ArtifactError; `kind` is what messages call one."""
+        """Return the file if it has this format and version, else raise ArtifactError; `kind` describes such a file in
+        messages.
+        """
         if self.format != format_name:
             raise ArtifactError(f"{self.where} is not {kind} (format {self.head.get('format')!r})")
         if self.head.get("version") != version:
-            found = self.head.get("version")
-            raise ArtifactError(f"{self.where} has format version {found!r}, this wfsa reads {version}; make it again")
+            given = self.head.get("version")
+            raise ArtifactError(f"{self.where} has format version {given!r}, this wfsa reads {version}; make it again")
         if self.head.get("checksum") != _head_checksum(self.head):
             raise ArtifactError(f"{self.where} is damaged: its head does not match its checksum")
         return self
 
     def expect_vocabulary(self, fingerprint: str) -> None:
-        """ArtifactError unless the file was made for the vocabulary with this fingerprint."""
+        """Raise ArtifactError unless the file was made for the vocabulary with this fingerprint."""
         found = self.head.get("vocabulary")
         if found != fingerprint:
             raise ArtifactError(
@@ -82,17 +84,17 @@ class ArrayFile:
             )
 
     def verify(self) -> None:
-        """Read every array; ArtifactError where one does not match its checksum."""
+        """Read every array; raise ArtifactError if one does not match its checksum."""
         sums = self.head.get("checksums")
         for at, name in enumerate(sorted(self.arrays)):
             if not isinstance(sums, str) or sums[8 * at : 8 * at + 8] != f"{_checksum(self.arrays[name]):08x}":
                 raise ArtifactError(f"{self.where} is damaged: {name} does not match its checksum")
         if not isinstance(sums, str) or len(sums) != 8 * len(self.arrays):
-            raise ArtifactError(f"{self.where} is damaged: it has not the arrays that it was written with")
+            raise ArtifactError(f"{self.where} is damaged: it lacks arrays that it was written with, or has others")
 
 
 def write(path: str | os.PathLike[str], head: dict[str, Any], arrays: Arrays) -> None:
-    """Write arrays of 8 to 64 bit integers (no uint64) by blocks; replaces an existing file in one step.
+    """Write arrays of 8 to 64 bit integers (no uint64) by blocks; an existing file is replaced atomically.
 
     Raises OSError; see :func:`wfsa.storage.atomic_write.replace_file`.
     """
@@ -100,12 +102,12 @@ def write(path: str | os.PathLike[str], head: dict[str, Any], arrays: Arrays) ->
 
 
 def to_bytes(head: dict[str, Any], arrays: Arrays) -> bytes:
-    """The bytes that :func:`write` writes."""
+    """Return the bytes that :func:`write` writes."""
     return b"".join(pieces(head, arrays))
 
 
 def read(path: str | os.PathLike[str], kind: str = "a file of wfsa", *, mapped: bool = False) -> ArrayFile:
-    """Read a file that :func:`write` wrote; its arrays are read-only.  Raises ArtifactError, OSError.
+    """Read a file that :func:`write` wrote; its arrays are read-only. Raises ArtifactError, OSError.
 
     mapped: map the file instead of reading it; only for files that are never written in place.
     """
@@ -113,8 +115,8 @@ def read(path: str | os.PathLike[str], kind: str = "a file of wfsa", *, mapped: 
 
 
 def read_bytes(path: str | os.PathLike[str], *, mapped: bool = False) -> npt.NDArray[np.uint8]:
-    """All bytes of a file, read-only: a copy, or with ``mapped`` the file's own pages."""
-    with open_regular(path) as file:  # a folder, or no file at all, is told as such
+    """Return all bytes of a file, read-only: a copy, or with ``mapped`` the file's own pages."""
+    with open_regular(path) as file:  # reports a folder, or a missing file, as such
         size = os.fstat(file.fileno()).st_size
         if mapped and size:
             return np.memmap(file, np.uint8, "r")
@@ -127,13 +129,13 @@ def read_bytes(path: str | os.PathLike[str], *, mapped: bool = False) -> npt.NDA
 
 
 def is_own(path: str | os.PathLike[str]) -> bool:
-    """Whether only this user, and root, may write the file."""
+    """Whether only this user and root may write to the file."""
     status = os.stat(path)
     return status.st_mode & 0o022 == 0 and (not hasattr(os, "geteuid") or status.st_uid == os.geteuid())
 
 
 def from_bytes(data: bytes | memoryview, where: str) -> ArrayFile:
-    """The inverse of :func:`to_bytes`; `where` is what messages call the data."""
+    """Return the file in some bytes, the inverse of :func:`to_bytes`; `where` is the name of the data in messages."""
     return _parse(np.frombuffer(data, np.uint8), where)
 
 
@@ -142,7 +144,7 @@ def pieces(head: dict[str, Any], arrays: Arrays) -> Iterator[bytes | memoryview]
     head = {**head, "checksums": "".join(f"{_checksum(arrays[name]):08x}" for name in sorted(arrays))}
     head["checksum"] = _head_checksum(head)
     written = json.dumps(head, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    if _has_halves(written):  # of pairs of UTF-16, in a name of a schema: UTF-8 has none
+    if _has_lone_surrogates(written):  # lone surrogates, in a name of a schema, which UTF-8 cannot encode
         written = json.dumps(head, sort_keys=True, separators=(",", ":"))
     header: dict[str, Any] = {"__metadata__": {"wfsa": written}}
     at = 0
@@ -164,7 +166,7 @@ def pieces(head: dict[str, Any], arrays: Arrays) -> Iterator[bytes | memoryview]
 def _parse(data: npt.NDArray[np.uint8], where: str, kind: str = "a file of wfsa") -> ArrayFile:
     length = int.from_bytes(data[:8].tobytes(), "little")
     if len(data) < 16 or not 2 <= length <= len(data) - 8:
-        raise ArtifactError(f"{where} is not {kind}, or it is cut short ({len(data)} bytes)")
+        raise ArtifactError(f"{where} is not {kind}, or it is truncated ({len(data)} bytes)")
     try:
         table = json.loads(data[8 : 8 + length].tobytes())
         head = json.loads(table.pop("__metadata__")["wfsa"])
@@ -193,9 +195,9 @@ def _arrays(where: str, table: dict[str, Any], data: npt.NDArray[np.uint8], base
         if begin != end and stop <= size:
             raise ArtifactError(f"{where} is damaged: array {name!r} does not follow the one before it")
         if not 0 <= begin <= stop <= size:
-            raise ArtifactError(f"{where} is cut short: array {name!r} ends at byte {base + stop} of {base + size}")
+            raise ArtifactError(f"{where} is truncated: array {name!r} ends at byte {base + stop} of {base + size}")
         end = stop
-        # Where a hostile header is no multiple of 8, arrays lie at odd places: those are copied.
+        # If a hostile header's size is not a multiple of 8, arrays are not aligned; those are copied.
         part = np.asarray(data[begin:stop])
         arrays[name] = (part if (base + begin) % dtype.itemsize == 0 else part.copy()).view(dtype).reshape(shape)
     if end != size:
@@ -216,7 +218,7 @@ def _checksum(array: npt.NDArray[Any]) -> int:
     return value
 
 
-def _has_halves(text: str) -> bool:
+def _has_lone_surrogates(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -225,7 +227,7 @@ def _has_halves(text: str) -> bool:
 
 
 def _head_checksum(head: dict[str, Any]) -> int:
-    """-1, which no head has, where it is nested too deeply to be written."""
+    """Return the checksum; -1, which no head has, if the head is nested too deeply to be written."""
     rest = {name: value for name, value in head.items() if name != "checksum"}
     try:
         return zlib.crc32(json.dumps(rest, sort_keys=True).encode())

@@ -1,6 +1,6 @@
-"""A file that appears whole or not at all: it is written beside its place and renamed into it.
+"""Writes a file that appears completely or not at all: it is written next to its place and renamed.
 
-Errors name the file that was asked for, never the scratch file beside it.
+Errors name the requested file, never the temporary one.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from pathlib import Path
 
 
 def replace_file(path: str | os.PathLike[str], pieces: Iterable[bytes | memoryview]) -> None:
-    """Write `pieces` one after the other to `path`; an existing file is replaced in one step.
+    """Write `pieces` in order to `path`; an existing file is replaced atomically.
 
-    Raises OSError: FileNotFoundError where the folder does not exist, else what the file system says.
+    Raises OSError: FileNotFoundError if the folder does not exist, otherwise the error of the file system.
     """
     target = Path(path)
     scratch = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_native_id()}.part")

@@ -1,8 +1,8 @@
-"""Where files lie: a folder of this machine, or a URL that fsspec knows (``s3://``, ``gs://``, ``memory://``, …).
+"""Places of files: a folder of this machine, or a URL of fsspec (``s3://``, ``gs://``, ``memory://``, …).
 
-fsspec does the work, by its own settings (``FSSPEC_…`` and the store's variables in the environment); it is imported
-for URLs only. A file appears whole or not at all: object stores put it in one step, and on anything else it is written
-beside its place and renamed. Whatever else a store does, readers look at keys, sizes, hashes or checksums.
+fsspec does the work, with its own settings (``FSSPEC_…`` and the store's environment variables); it is imported only
+for URLs. A file appears completely or not at all: object stores put it atomically, and elsewhere it is written next to
+its place and renamed. For everything else that can go wrong, readers verify keys, sizes, hashes or checksums.
 """
 
 from __future__ import annotations
@@ -27,26 +27,28 @@ from wfsa.storage.regular_file import read_regular, regular_size
 _AT_ONCE: Final = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "oci", "oss", "memory"})
 _FILE_URL: Final = re.compile(r"file:(?://(?:localhost(?=/))?|(?=/))")  # as for fsspec, a path follows, relative or not
 _SCRATCH: Final = ".part"
-_TIMES: Final = ("mtime", "LastModified", "last_modified", "updated", "created")  # as file systems call it
+# names of the time in fsspec's file systems
+_TIMES: Final = ("mtime", "LastModified", "last_modified", "updated", "created")
 
 
 class Entry(NamedTuple):
-    """A file of a listing."""
+    """A file in a listing."""
 
     name: str
     size: int  # bytes
-    modified: float  # seconds since 1970; 0 where the file system does not say
+    modified: float  # seconds since 1970; 0 if the file system does not report it
 
 
 def is_url(text: str) -> bool:
-    """Whether fsspec has to read it."""
+    """Whether fsspec must read it."""
     return "://" in text and not text.startswith("file://")
 
 
 def file_system(url: str, options: dict[str, Any] | None = None) -> tuple[Any, str]:
-    """fsspec's file system of a URL, and the path in it; WfsaError without fsspec or what it needs for the URL.
+    """Return fsspec's file system for a URL, and the path in it.
 
-    `options` are the file system's own, as ``{"endpoint_url": …}`` of S3.
+    `options` are those of the file system, for example ``{"endpoint_url": …}`` of S3. Raises WfsaError if fsspec, or a
+    package that it needs for the URL, is missing.
     """
     try:
         from fsspec.core import url_to_fs
@@ -54,34 +56,36 @@ def file_system(url: str, options: dict[str, Any] | None = None) -> tuple[Any, s
         raise WfsaError(f"{url}: reading URLs needs fsspec: {how_to_install('store')}") from None
     own: dict[str, Any] = {"use_listings_cache": False}
     if url.startswith(("s3:", "s3a:")):
-        own["max_concurrency"] = 1  # else it asks for the size first, to read large objects in parts
+        own["max_concurrency"] = 1  # otherwise it requests the size first, to read large objects in parts
     try:
         files, inside = url_to_fs(url, **{**own, **(options or {})})
-    except (ImportError, ValueError) as e:  # no package for the store; a store that fsspec does not know
+    except (ImportError, ValueError) as e:  # a missing package; a store that fsspec does not know
         raise WfsaError(f"{url} cannot be opened: {e}") from None
     return files, inside
 
 
 def parent_and_name(text: str) -> tuple[str, str]:
-    """What stands before and after the last slash."""
+    """Return the parts before and after the last slash."""
     parent, slash, name = text.rpartition("/")
     return parent if parent or not slash else slash, name
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A folder, by path or URL; names in it may have slashes. Every method raises OSError where the store does not
-    answer, whatever it raises itself."""
+    """A folder, by path or URL; names in it may have slashes.
+
+    Every method raises OSError if the store does not answer, whatever the store's client raises.
+    """
 
     where: str
     options: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @classmethod
     def of(cls, where: str | os.PathLike[str], options: dict[str, Any] | None = None) -> Place:
-        """From what a caller gave; `options` as of :func:`file_system`.
+        """Return the place that a caller gave; `options` as in :func:`file_system`.
 
-        What lies on this machine gets an absolute path: a place is sent to processes that run in other folders.
-        WfsaError where nothing is given.
+        A folder of this machine gets an absolute path, because a place is sent to processes that run in other folders.
+        Raises WfsaError for an empty text.
         """
         text = os.fspath(where)
         if not text:
@@ -96,25 +100,25 @@ class Place:
 
     @property
     def folder(self) -> Path | None:
-        """The folder of this machine, None for a URL."""
+        """The folder of this machine, or None for a URL."""
         return None if is_url(self.where) else Path(self.where)
 
     def name_of(self, name: str) -> str:
-        """What messages call a file."""
+        """Return the name of a file in messages."""
         return f"{self.where}/{name}"
 
     def check(self) -> None:
-        """WfsaError where fsspec, or its package for the URL, is missing; nothing is asked of the store."""
+        """Raise WfsaError if fsspec, or its package for the URL, is missing; makes no request."""
         if self.folder is None:
             file_system(self.where, self.options)
 
     def make(self) -> None:
-        """The folder, if it is not there."""
+        """Make the folder, if it does not exist."""
         if self.folder is not None:
             self.folder.mkdir(parents=True, exist_ok=True)
 
     def read(self, name: str) -> bytes:
-        """All bytes of a file."""
+        """Return all bytes of a file."""
         if self.folder is not None:
             return read_regular(self.folder / name)
         with _Remote(self, name) as (files, path):
@@ -122,14 +126,14 @@ class Place:
             return data
 
     def get(self, name: str) -> bytes | None:
-        """The same; None where there is none."""
+        """Return all bytes of a file, or None if it does not exist."""
         try:
             return self.read(name)
         except FileNotFoundError:
             return None
 
     def size(self, name: str) -> int | None:
-        """Bytes of a file, None where there is none, or what is there is not a regular one."""
+        """Return the bytes of a file; None if it does not exist or is not a regular file."""
         try:
             if self.folder is not None:
                 return regular_size(self.folder / name)
@@ -139,7 +143,7 @@ class Place:
             return None
 
     def write(self, name: str, pieces: Iterable[bytes | memoryview]) -> None:
-        """A file, whole or not at all; one that is there is replaced. Folders on the way are made."""
+        """Write a file, completely or not at all; an existing file is replaced, and missing folders are made."""
         if self.folder is not None:
             path = self.folder / name
             if "/" in name:
@@ -162,7 +166,7 @@ class Place:
                 raise
 
     def fetch(self, name: str, cache: Path) -> Path:
-        """The file in a folder of this machine: itself, or a copy in ``cache``, made whole or not at all."""
+        """Return the path of a file on this machine: its own, or that of a complete copy in ``cache``."""
         if self.folder is not None:
             return self.folder / name
         target, part = cache / name, cache / f".{name}.{os.getpid()}{_SCRATCH}"
@@ -175,23 +179,23 @@ class Place:
         return target
 
     def names(self) -> list[str]:
-        """Files right in the folder."""
+        """Return the names of the files directly in the folder."""
         return [entry.name for entry in self.listing() if "/" not in entry.name]
 
     def listing(self, below: str = "") -> list[Entry]:
-        """Every file at any depth, or those of a folder in it, by name; among them what a writer left half done."""
+        """Return every file at any depth, or those of a folder in it, by name, including half-written ones."""
         if self.folder is not None:
             return sorted(_of_folder(self.folder, self.folder / below))
         with _Remote(self, below) as (files, path):
             try:
-                found = files.find(path.rstrip("/"), detail=True)
+                details = files.find(path.rstrip("/"), detail=True)
             except FileNotFoundError:
                 return []
             cut = len(file_system(self.where, self.options)[1].rstrip("/")) + 1
-        return sorted(Entry(at[cut:], int(info.get("size") or 0), _modified(info)) for at, info in found.items())
+        return sorted(Entry(at[cut:], int(info.get("size") or 0), _modified(info)) for at, info in details.items())
 
     def remove(self, name: str) -> None:
-        """Delete a file; nothing where there is none."""
+        """Delete a file, if it exists."""
         try:
             if self.folder is not None:
                 (self.folder / name).unlink(missing_ok=True)
@@ -203,12 +207,12 @@ class Place:
 
 
 def is_half_written(entry: Entry, now: float | None = None) -> bool:
-    """What a writer left that ended in the middle, a day ago at least."""
+    """Whether the entry was left half-written by a writer that ended at least a day ago."""
     return entry.name.endswith(_SCRATCH) and (now or time.time()) - entry.modified > 86400
 
 
 def _absolute(path: str) -> str:
-    return str(Path(path).absolute())  # os.path.abspath would take ".." for the folder above, past links
+    return str(Path(path).absolute())  # os.path.abspath would resolve ".." before links
 
 
 def _write(files: Any, path: str, pieces: Iterable[bytes | memoryview]) -> None:
@@ -227,7 +231,7 @@ def _of_folder(root: Path, below: Path) -> Iterable[Entry]:
             path = Path(folder, name)
             try:
                 status = path.stat()
-            except OSError:  # another process has taken it away; or a link that leads nowhere, or to itself
+            except OSError:  # another process has removed it, or it is a broken link
                 continue
             if stat.S_ISREG(status.st_mode):
                 yield Entry(path.relative_to(root).as_posix(), status.st_size, status.st_mtime)
@@ -245,7 +249,7 @@ def _modified(info: dict[str, Any]) -> float:
 
 @dataclass(slots=True)
 class _Remote:
-    """Around a call of fsspec: what is no OSError becomes one."""
+    """A context for calls of fsspec: turns other exceptions into OSError."""
 
     place: Place
     name: str

@@ -1,6 +1,6 @@
-"""The way to a Ray cluster, one for all that work on it: builds of item catalogues, and the farm.
+"""Connects to a Ray cluster, for all packages that work on one: builds of item catalogues, and the farm.
 
-Where nothing answers Ray itself goes on trying for minutes, so the address is asked first whether anybody listens.
+If nothing answers, Ray itself retries for minutes, so a connection to the address is tried first.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _SECONDS: Final = 20.0  # for an answer at an address
 
 @contextmanager
 def cluster(address: str | None, error: type[WfsaError] = WfsaError) -> Iterator[Any]:
-    """The module ``ray``, connected: to `address` ("auto", "host:port", "local" for one of this call), or as it is.
+    """Yield the module ``ray``, connected to `address` ("auto", "host:port", "local" for a cluster of this call).
 
-    A connection that was there stays; one made here ends.  Raises `error` without Ray, or where nothing answers.
+    An existing connection is used and kept; one made here is closed. Raises `error` without Ray, or if nothing answers.
     """
     try:
         import ray

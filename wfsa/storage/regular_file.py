@@ -1,4 +1,4 @@
-"""Opening files that others may have put there: a FIFO would be waited for, and a device be read, without end."""
+"""Opens files that others may have replaced: a FIFO would block, and a device could be read without end."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _NO_FILE: Final = (errno.ELOOP, errno.ENXIO)  # a link to itself, a socket
 
 
 class NotRegularFile(OSError):
-    """A FIFO, a socket, a device, a folder or a link to itself where a file is expected."""
+    """A FIFO, a socket, a device, a folder or a link to itself, where a file is expected."""
 
 
 def open_regular(path: str | os.PathLike[str]) -> BufferedReader:
-    """The file, open for reading; NotRegularFile for anything else, at once.  Raises OSError."""
+    """Open a file for reading; raises NotRegularFile at once for anything else, and OSError."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
     except OSError as error:
@@ -33,13 +33,13 @@ def open_regular(path: str | os.PathLike[str]) -> BufferedReader:
 
 
 def read_regular(path: str | os.PathLike[str]) -> bytes:
-    """All bytes of a file; raises as :func:`open_regular`."""
+    """Return all bytes of a file; raises like :func:`open_regular`."""
     with open_regular(path) as file:
         return file.read()
 
 
 def regular_size(path: str | os.PathLike[str]) -> int | None:
-    """Bytes of a file, None for what is not a regular one.  Raises OSError."""
+    """Return the bytes of a file, or None if it is not a regular file. Raises OSError."""
     try:
         status = os.stat(path)
     except OSError as error:

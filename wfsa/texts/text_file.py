@@ -1,15 +1,14 @@
 """The file of a closed set of texts: one file of arrays (wfsa/storage/array_file.py), for one vocabulary.
 
-    blob      uint8[bytes]                       the texts one after the other, in byte order, distinct
+    blob      uint8[bytes]                       the texts, concatenated, in byte order, distinct
     lengths   uint8, uint16, int32 or int64[n]   bytes of each, at least 1
     order     int32 or int64[n]                  the first position of each in the input of ``compile_texts``
 
-Nothing in it depends on the vocabulary but the fingerprint in the head. The lists of the hubs are made when it is
-loaded: with 5 million names and Llama 3's tokens they take 0.1 s, where sorting takes 6, and a list out of a file would
-have to be believed.
+Only the fingerprint in the head depends on the vocabulary. The lists of the hubs are recomputed on loading. With 5
+million names and Llama 3's tokens this takes 0.1 s, where sorting takes 6, and lists from a file could not be trusted.
 
-Loading reads everything: the checksums, and that the texts are what the kernels take them for, sorted and distinct. The
-arrays are copied out of the file.
+Loading reads everything. It verifies the checksums, and that the texts are sorted and distinct, on which the kernels
+rely. The arrays are copied out of the file.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _POSITIONS: Final = (np.int32, np.int64)
 
 
 def packed(core: TextsCore, vocabulary: str) -> tuple[dict[str, Any], Arrays]:
-    """The head and the arrays of the file; `vocabulary` is the fingerprint."""
+    """Return the head and the arrays of the file; `vocabulary` is the fingerprint."""
     blob, offsets, order = core.arrays()
     head = {
         "format": FORMAT,
@@ -46,7 +45,10 @@ def packed(core: TextsCore, vocabulary: str) -> tuple[dict[str, Any], Arrays]:
 
 
 def unpacked(file: ArrayFile, vocab: VocabCore, hub_tokens: int) -> TextsCore:
-    """The inverse of :func:`packed`, for a file whose format, vocabulary and checksums are right; ArtifactError."""
+    """Return the core of a file whose format, vocabulary and checksums are right; the inverse of :func:`packed`.
+
+    Raises ArtifactError if the arrays are inconsistent.
+    """
     try:
         blob = _array(file.arrays, "blob", (np.uint8,))
         lengths, order = _array(file.arrays, "lengths", _LENGTHS), _array(file.arrays, "order", _POSITIONS)
@@ -68,11 +70,11 @@ def _array(arrays: Arrays, name: str, kinds: tuple[Any, ...]) -> npt.NDArray[Any
 def _count(head: dict[str, Any], name: str, least: int) -> int:
     value = head.get(name)
     if type(value) is not int or not least <= value < 1 << 63:
-        raise ValueError(f"bad {name}")
+        raise ValueError(f"bad {name}: {value!r}")
     return value
 
 
 def _narrow(array: npt.NDArray[np.int64], kinds: tuple[Any, ...]) -> npt.NDArray[Any]:
-    """In the first of the types that holds the largest value; none is negative."""
+    """Return the array in the first of the types that can represent its largest value; no value is negative."""
     most = int(array.max())
     return array.astype(next(kind for kind in kinds if most <= np.iinfo(kind).max))

@@ -1,4 +1,4 @@
-"""Vocabularies: tokens as bytes, and where they are read from."""
+"""Vocabularies: tokens as bytes, and the sources that they are read from."""
 
 from wfsa.vocab.vocabulary import Vocab, byte_vocab, require_vocab
 

@@ -1,4 +1,4 @@
-"""The header of a GGUF file: its key-value metadata, and where its tensors lie.
+"""The header of a GGUF file: its key-value metadata, and the places of its tensors.
 
 A GGUF file begins with ``GGUF``, a version, two counts and then ``kv_count`` records ``key, type, value``. Everything
 is little-endian; a string is a uint64 length and that many bytes; an array is an element type, a uint64 count and the
@@ -6,12 +6,12 @@ elements::
 
     "GGUF" | u32 version | u64 n_tensors | u64 n_kv | n_kv × ( string key | u32 type | value ) | tensor directory | data
 
-The vocabulary is three such arrays; a tensor's place is its name, dimensions (fastest first), type and offset into the
-data, which begins at the next multiple of ``general.alignment``. Reading this takes a tenth of a second and needs no
-package; the reader of the `gguf` package makes a NumPy view of each array element and takes seconds.
+The vocabulary is three such arrays. A tensor's place is its name, dimensions (fastest first), type and offset into the
+data, which begins at the next multiple of ``general.alignment``. Reading the header takes a tenth of a second and needs
+no package; the reader of the `gguf` package makes a NumPy view of each array element and takes seconds.
 
-The file is read up to the end of the directory, in blocks, and never mapped: a mapped file that another process cuts
-short ends this one. Every length is checked against the file before it is used: a damaged file is an
+The file is read up to the end of the directory, in blocks, and never mapped: if another process truncates a mapped
+file, this process is killed. Every length is checked against the file before it is used, so a damaged file raises an
 :class:`ArtifactError`.
 """
 
@@ -30,17 +30,17 @@ _SCALARS: Final = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?
 _STRING: Final = 8
 _ARRAY: Final = 9
 _BLOCK: Final = 1 << 22
-_MAX_DEPTH: Final = 16  # arrays of arrays; none deeper than one has been seen
+_MAX_DEPTH: Final = 16  # arrays of arrays; in practice none is nested deeper than once
 
 
 class _Reader:
     def __init__(self, file: BinaryIO, name: str) -> None:
         self.file, self.name, self.at = file, name, 0
         self.size = os.fstat(file.fileno()).st_size
-        self.data = bytearray()  # the file's beginning
+        self.data = bytearray()  # the beginning of the file
 
     def has(self, end: int) -> bool:
-        """Whether the file has so many bytes; they are in ``data`` then."""
+        """Whether the file has at least `end` bytes; if so, they are in ``data`` afterwards."""
         if end <= len(self.data):
             return True
         if end > self.size:
@@ -76,9 +76,9 @@ class _Reader:
 
     def strings(self, count: int) -> list[Value]:
         # The hot loop: 262,000 tokens and as many merges.
-        data, at, end = self.data, self.at, len(self.data)  # of data, which only grows
+        data, at, end = self.data, self.at, len(self.data)  # `end` is the length of data, which only grows
         length = struct.Struct("<Q").unpack_from
-        found: list[Value] = []
+        texts: list[Value] = []
         for _ in range(count):
             if at + 8 > end and not self.has(at + 8):
                 break
@@ -87,12 +87,12 @@ class _Reader:
                 if not self.has(stop):
                     break
                 end = len(data)
-            found.append(bytes(data[at + 8 : stop]))
+            texts.append(bytes(data[at + 8 : stop]))
             at = stop
-        if len(found) < count:
-            raise ArtifactError(f"{self.name}: truncated GGUF metadata: string {len(found)} of {count} at byte {at}")
+        if len(texts) < count:
+            raise ArtifactError(f"{self.name}: truncated GGUF metadata: string {len(texts)} of {count} at byte {at}")
         self.at = at
-        return found
+        return texts
 
     def value(self, kind: int, depth: int = 0) -> Value:
         if kind in _SCALARS:
@@ -117,7 +117,9 @@ class _Reader:
 
 @dataclass(frozen=True, slots=True)
 class TensorPlace:
-    """``shape`` in NumPy's order (rows first); ``kind`` is the GGML type; ``offset`` counts from the file's start."""
+    """The place of a tensor: ``shape`` in NumPy's order (rows first), ``kind`` its GGML type, ``offset`` from the
+    file's start.
+    """
 
     shape: tuple[int, ...]
     kind: int
@@ -125,7 +127,7 @@ class TensorPlace:
 
 
 def read_header(path: str | os.PathLike[str]) -> tuple[dict[str, Value], dict[str, TensorPlace]]:
-    """All key-value records (strings stay bytes: a token need not be UTF-8) and the tensor directory."""
+    """Return all key-value records (strings as bytes, since a token need not be UTF-8) and the tensor directory."""
     name = os.fspath(path)
     with open(name, "rb") as file:
         if os.fstat(file.fileno()).st_size < 24 or file.read(4) != b"GGUF":
@@ -141,21 +143,21 @@ def read_header(path: str | os.PathLike[str]) -> tuple[dict[str, Value], dict[st
         for _ in range(n_records):
             key = reader.string().decode("utf-8", "replace")
             records[key] = reader.value(int(reader.scalar("I")))
-        found: list[tuple[str, tuple[int, ...], int, int]] = []
+        listed: list[tuple[str, tuple[int, ...], int, int]] = []
         for _ in range(n_tensors):
             tensor = reader.string().decode("utf-8", "replace")
             n_dimensions = int(reader.scalar("I"))
             if n_dimensions > 8:
                 raise ArtifactError(f"{name}: tensor {tensor!r} has {n_dimensions} dimensions")
             shape = tuple(reader.count() for _ in range(n_dimensions))[::-1]
-            found.append((tensor, shape, int(reader.scalar("I")), reader.count()))
+            listed.append((tensor, shape, int(reader.scalar("I")), reader.count()))
         alignment = records.get("general.alignment", 32)
         if not isinstance(alignment, int) or alignment <= 0:
             raise ArtifactError(f"{name}: alignment {alignment!r}")
         start = -(-reader.at // alignment) * alignment
-        return records, {tensor: TensorPlace(shape, kind, start + at) for tensor, shape, kind, at in found}
+        return records, {tensor: TensorPlace(shape, kind, start + at) for tensor, shape, kind, at in listed}
 
 
 def read_metadata(path: str | os.PathLike[str]) -> dict[str, Value]:
-    """The key-value records alone."""
+    """Return only the key-value records."""
     return read_header(path)[0]

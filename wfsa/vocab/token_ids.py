@@ -1,6 +1,6 @@
-"""Token ids as files and tokenizers declare them, checked before anything is as long as the largest of them.
+"""Checks token ids that files and tokenizers declare, before a list as long as the largest id is made.
 
-An id is a whole number from 0 on, and ids are dense but for some holes: a file of 70 bytes must not make a list of a
+An id is a non-negative integer, and ids are dense apart from some holes: a file of 70 bytes must not make a list of a
 billion tokens.
 """
 
@@ -11,19 +11,20 @@ from typing import Any, Final
 
 from wfsa.errors import VocabError
 
-_HOLES: Final = 1 << 16  # ids without a token that any vocabulary may have; larger ones may have three a token
+# ids without a token that any vocabulary may have; larger vocabularies may have three per token
+_HOLES: Final = 1 << 16
 _PER_TOKEN: Final = 4
 
 
 def token_id(value: Any, what: str) -> int:
-    """`value` itself; VocabError where it is no id, with `what` it belongs to."""
+    """Return `value`. Raises VocabError if it is not an id; the message begins with `what`, its owner."""
     if type(value) is not int or value < 0:
-        raise VocabError(f"{what} has the id {_shown(value)}; an id is a whole number from 0 on")
+        raise VocabError(f"{what} has the id {_shown(value)}; an id must be a non-negative integer")
     return value
 
 
 class TokenList:
-    """The tokens by id, filled from several sources; `n_listed` tokens are declared in all."""
+    """The tokens by id, filled from several sources, which declare `n_listed` tokens in total."""
 
     __slots__ = ("_limit", "_source", "tokens")
 
@@ -33,7 +34,7 @@ class TokenList:
         self._source = source
 
     def add_all(self, tokens: Iterable[tuple[Any, bytes]]) -> None:
-        """Several (id, bytes), each id once; a token from an earlier source is replaced."""
+        """Add (id, bytes) pairs, each id once. A token from an earlier source is replaced."""
         listed: dict[int, bytes] = {}
         for value, token in tokens:
             number = token_id(value, f"{self._source}: the token {_text(token)}")

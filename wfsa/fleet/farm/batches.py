@@ -1,4 +1,4 @@
-"""Which sources are missing in the store, and in what portions they go to workers."""
+"""Finds the sources that are missing in the store, and divides them into portions for workers."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from wfsa.fleet.store.request import Request
 from wfsa.storage.places import Place
 from wfsa.vocab import Vocab
 
-_PORTION_BYTES: Final = 200_000  # of source text, which is what compile times follow
+_PORTION_BYTES: Final = 200_000  # of source text, which compile times are proportional to
 _PORTION_TASKS: Final = 64
 
 
 class Portion(NamedTuple):
-    """Tasks over one vocabulary, by the vocabulary's place in the list; `alone`: a second try of one task."""
+    """Tasks over one vocabulary, given by its index in the list; `alone`: a second try of one task."""
 
     vocab: int
     tasks: list[Task]
@@ -31,16 +31,16 @@ class Portion(NamedTuple):
 
     @property
     def n_sources(self) -> int:
-        """With those that are equal."""
+        """The number of sources, including equal ones."""
         return sum(1 + len(task.also) for task in self.tasks)
 
     def one_by_one(self) -> list[Portion]:
-        """Each task by itself, for a second try."""
+        """Return each task as a portion of its own, for a second try."""
         return [Portion(self.vocab, [task], alone=True) for task in self.tasks]
 
 
 class Plan(NamedTuple):
-    """What is left to be done, dearest first, and what is known already."""
+    """The remaining portions, most expensive first, and the outcomes that are already known."""
 
     portions: list[Portion]
     known: list[Outcome]
@@ -50,16 +50,17 @@ def plan(
     sources: Iterable[Source], vocabs: list[Vocab], names: list[str], settings: Settings, store: Place,
     retry_failed: bool,
 ) -> Plan:  # fmt: skip
-    """Look into the store once a vocabulary; equal sources are one task."""
-    there, failed = [], []
+    """List the store once per vocabulary, and plan the missing sources; equal sources are one task."""
+    stored_keys, failed = [], []
     for vocab in vocabs:
         folder = name_of("", vocab).rsplit("/", 1)[0]
-        found = store.listing(folder)
-        there.append({key_in(entry.name) for entry in found if entry.size})  # an empty file is no artifact
-        ends = (entry.name.rsplit("/", 1)[-1] for entry in found)
+        entries = store.listing(folder)
+        stored_keys.append({key_in(entry.name) for entry in entries if entry.size})  # an empty file is not an artifact
+        ends = (entry.name.rsplit("/", 1)[-1] for entry in entries)
         failed.append({name.removesuffix(FAILED_SUFFIX) for name in ends if name.endswith(FAILED_SUFFIX)})
     known: list[Outcome] = []
-    todo: list[dict[str, tuple[Source, list[str]]]] = [{} for _ in vocabs]  # by key: a source, places of equal ones
+    # key -> a source, and the places of equal ones
+    todo: list[dict[str, tuple[Source, list[str]]]] = [{} for _ in vocabs]
     for source in sources:
         for number, vocab in enumerate(vocabs):
             try:
@@ -68,7 +69,7 @@ def plan(
             except WfsaError as error:
                 known.append(Outcome(source.place, names[number], "failed", f"{type(error).__name__}: {error}"))
                 continue
-            if key in there[number]:
+            if key in stored_keys[number]:
                 known.append(Outcome(source.place, names[number], "there"))
                 continue
             if key in failed[number] and not retry_failed:
@@ -86,7 +87,7 @@ def plan(
 
 
 def _portions(tasks: list[Task]) -> Iterator[list[Task]]:
-    """Like costs together, so that none waits behind something much dearer."""
+    """Yield portions of tasks with similar costs, so that no task waits for a much more expensive one."""
     portion: list[Task] = []
     size = 0
     for task in sorted(tasks, key=lambda task: (-len(task.source.text), task.key)):

@@ -1,12 +1,12 @@
-"""A limit on the memory that a process may take beside what it has, kept by the kernel.
+"""Limits the memory that a process may take beyond its present memory; the kernel enforces it.
 
-The compiler looks at its own limit (``max_memory``) now and then, and a front end in Python not at all; what is taken
-between two looks passes it by, and may be all that a machine has.  RLIMIT_DATA is never passed.  It counts private
-memory that can be written, used or not: the heap, arrays, stacks of threads.  RLIMIT_AS would count all that is mapped,
-files and Ray's object store among it, which are gigabytes that nobody takes.
+The compiler polls its own limit (``max_memory``), and a front end in Python does not. Memory taken between two polls
+can exceed that limit, and may exhaust the machine. RLIMIT_DATA cannot be exceeded. It counts private writable memory,
+whether or not it is used: the heap, arrays, stacks of threads. RLIMIT_AS would count everything that is mapped,
+including files and Ray's object store, which are gigabytes that nobody uses.
 
-A request beyond the limit fails, as MemoryError; where code takes no exception (a thread without a stack, a destructor)
-the process ends, and the farm sees a task that ended its process.
+A request beyond the limit fails with MemoryError. If code cannot handle an exception (a thread without a stack, a
+destructor), the process ends, and the farm sees a task that ended its process.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _STATUS: Final = Path("/proc/self/status")
 
 @contextmanager
 def memory_limit(n_bytes: int | None) -> Iterator[None]:
-    """So many bytes more than there are now, within the block; None, or no Linux: no limit."""
-    taken = _taken()
-    if n_bytes is None or taken is None:
+    """Limit the memory within the block to `n_bytes` more than now; None, or a system other than Linux: no limit."""
+    used = _bytes_in_use()
+    if n_bytes is None or used is None:
         yield
         return
     before = soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    limits = [limit for limit in (soft, hard, taken + n_bytes) if limit != resource.RLIM_INFINITY]
+    limits = [limit for limit in (soft, hard, used + n_bytes) if limit != resource.RLIM_INFINITY]
     resource.setrlimit(resource.RLIMIT_DATA, (min(limits), hard))
     try:
         yield
@@ -37,10 +37,10 @@ def memory_limit(n_bytes: int | None) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_DATA, before)
 
 
-def _taken() -> int | None:
-    """What the kernel counts against RLIMIT_DATA, in bytes."""
+def _bytes_in_use() -> int | None:
+    """Return the bytes that the kernel counts against RLIMIT_DATA."""
     try:
-        found = re.search(r"^VmData:\s*(\d+) kB$", _STATUS.read_text(errors="replace"), re.MULTILINE)
+        match = re.search(r"^VmData:\s*(\d+) kB$", _STATUS.read_text(errors="replace"), re.MULTILINE)
     except OSError:
         return None
-    return None if found is None else int(found[1]) << 10
+    return None if match is None else int(match[1]) << 10

@@ -1,6 +1,6 @@
-"""Workers of a Ray cluster: vocabularies lie in its object store once, and what a lost worker had is done again by Ray.
+"""Workers of a Ray cluster. Vocabularies are in its object store once, and Ray repeats the work of a lost worker.
 
-The cluster's machines need wfsa with the extras ``store`` and ``ray``, and a store that all of them reach.
+The cluster's machines need wfsa with the extras ``store`` and ``ray``, and a store that all of them can reach.
 """
 
 from __future__ import annotations
@@ -16,35 +16,37 @@ from wfsa.storage.places import Place
 from wfsa.storage.ray_cluster import cluster
 from wfsa.vocab import Vocab
 
-_RETRIES: Final = 3  # of a portion whose worker was lost
-_kept: dict[str, Any] = {}  # in a worker, from one portion to the next: vocabularies by their references, and the store
+_RETRIES: Final = 3  # portions whose worker was lost
+_of_worker: dict[str, Any] = {}  # in a worker, kept between portions: vocabularies by their references, and the store
 
 
 def run_on_ray(
     portions: Sequence[Portion], vocabs: list[Vocab], names: list[str], settings: Settings, address: str,
     memory: int,
 ) -> Iterator[list[Outcome]]:  # fmt: skip
-    """The outcomes of each portion, as they come.  What ended its workers is tried again by itself.
+    """Yield the outcomes of each portion as they come. A task that ends its workers is tried again alone.
 
-    `address` is what ``ray.init`` takes ("auto", "local", "ray://…", "host:port").  `memory` bytes are reserved for
-    each worker, by which Ray chooses its machine; what a worker takes is limited in memory_limit.py.
-    Raises WfsaError where Ray is missing or no cluster answers, StoreDown.
+    address: as for ``ray.init`` ("auto", "local", "ray://…", "host:port").
+    memory: bytes reserved for each worker, by which Ray chooses its machine; memory_limit.py limits what a worker
+        takes.
+
+    Raises WfsaError if Ray is missing or no cluster answers, StoreDown.
     """
     output = Output(Place.of(settings.url, settings.url_options))
     with cluster(address) as ray:
         ended = (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError)
         stored = [ray.put(vocab) for vocab in vocabs]
-        # In a list, a reference goes to the worker as one, which reads each vocabulary once.
+        # References in a list are passed to the worker as such, and the worker reads each vocabulary once.
         task = ray.remote(_work).options(max_retries=_RETRIES, memory=memory)
         waiting = collections.deque(portions)
-        under_way: dict[Any, Portion] = {}
-        while waiting or under_way:
+        in_progress: dict[Any, Portion] = {}
+        while waiting or in_progress:
             room = 2 * int(ray.cluster_resources().get("CPU", 1))
-            while waiting and len(under_way) < room:
+            while waiting and len(in_progress) < room:
                 portion = waiting.popleft()
-                under_way[task.remote([stored[portion.vocab]], portion, names[portion.vocab], settings)] = portion
-            for done in ray.wait(list(under_way), timeout=1.0)[0]:
-                portion = under_way.pop(done)
+                in_progress[task.remote([stored[portion.vocab]], portion, names[portion.vocab], settings)] = portion
+            for done in ray.wait(list(in_progress), timeout=1.0)[0]:
+                portion = in_progress.pop(done)
                 try:
                     yield ray.get(done)
                 except ended as error:
@@ -55,24 +57,24 @@ def run_on_ray(
                         waiting.extend(portion.one_by_one())
                 except ray.exceptions.RayTaskError as error:
                     if isinstance(error.cause, (OSError, WfsaError)):
-                        raise error.cause from None  # as it was there, without the worker's traceback
+                        raise error.cause from None  # as it was raised there, without the worker's traceback
                     raise
 
 
 def _work(stored: list[Any], portion: Portion, name: str, settings: Settings) -> list[Outcome]:
-    """In a worker."""
+    """Compile a portion; runs in a worker."""
     import ray
 
-    vocab = _kept.get(stored[0].hex())
+    vocab = _of_worker.get(stored[0].hex())
     if vocab is None:
-        vocab = _kept[stored[0].hex()] = ray.get(stored[0])
+        vocab = _of_worker[stored[0].hex()] = ray.get(stored[0])
     return compile_portion(portion.tasks, vocab, name, settings, _output(settings))
 
 
 def _output(settings: Settings) -> Output:
-    """That of the last portion where it has the same store, since it counts what could not be written."""
+    """Return the last portion's output if its store is the same, because it counts failed writes."""
     where = settings.url, settings.url_options
-    if _kept.get("where") != where:
-        _kept.update(where=where, output=Output(Place.of(*where)))
-    output: Output = _kept["output"]
+    if _of_worker.get("where") != where:
+        _of_worker.update(where=where, output=Output(Place.of(*where)))
+    output: Output = _of_worker["output"]
     return output

@@ -1,4 +1,4 @@
-"""Workers of this machine, through pebble: a worker that dies, or takes too long, costs its portion, not the farm.
+"""Workers of this machine, through pebble. A worker that dies, or takes too long, costs its portion, not the farm.
 
 Each worker reads the vocabularies once, from files that all of them map.
 """
@@ -21,17 +21,17 @@ from wfsa.installing import how_to_install
 from wfsa.storage.places import Place
 from wfsa.vocab import Vocab
 
-_GRACE: Final = 60.0  # seconds for a portion beside what its tasks may take
-_PORTIONS_A_WORKER: Final = 100  # then a fresh process takes its place, so that what it keeps is given back
+_GRACE: Final = 60.0  # seconds for a portion beyond the limits of its tasks
+_PORTIONS_A_WORKER: Final = 100  # then a fresh process replaces it, so that its caches are freed
 _of_process: dict[str, Any] = {}
 
 
 def run_in_processes(
     portions: Sequence[Portion], vocabs: list[Vocab], names: list[str], settings: Settings, workers: int
 ) -> Iterator[list[Outcome]]:
-    """The outcomes of each portion, as they come.  What ended a worker is tried again by itself, once.
+    """Yield the outcomes of each portion as they come. A task that ended a worker is tried once more, alone.
 
-    Raises WfsaError where pebble is missing, StoreDown.
+    Raises WfsaError if pebble is missing, StoreDown.
     """
     try:
         from pebble import ProcessExpired, ProcessPool
@@ -47,15 +47,15 @@ def run_in_processes(
             workers, max_tasks=_PORTIONS_A_WORKER, initializer=_begin, initargs=(files, names, settings),
             context=multiprocessing.get_context("spawn"),
         )  # fmt: skip
-        under_way: dict[Any, Portion] = {}
+        in_progress: dict[Any, Portion] = {}
         try:
-            while waiting or under_way:
-                while waiting and len(under_way) < 2 * workers:
+            while waiting or in_progress:
+                while waiting and len(in_progress) < 2 * workers:
                     portion = waiting.popleft()
-                    under_way[pool.schedule(_work, (portion,), timeout=_patience(portion, settings))] = portion
-                done, _ = wait(under_way, return_when=FIRST_COMPLETED)
+                    in_progress[pool.schedule(_work, (portion,), timeout=_patience(portion, settings))] = portion
+                done, _ = wait(in_progress, return_when=FIRST_COMPLETED)
                 for future in done:
-                    portion = under_way.pop(future)
+                    portion = in_progress.pop(future)
                     try:
                         yield future.result()
                     except (ProcessExpired, Late) as error:
@@ -76,7 +76,7 @@ def _patience(portion: Portion, settings: Settings) -> float | None:
 
 
 def _begin(files: list[str], names: list[str], settings: Settings) -> None:
-    """In a worker, once."""
+    """Load the vocabularies; runs once in each worker."""
     output = Output(Place.of(settings.url, settings.url_options))
     _of_process.update(vocabs=[Vocab.load(file) for file in files], names=names, settings=settings, output=output)
 

@@ -1,4 +1,4 @@
-"""What there is to compile: a folder of schemas and grammars, single files, and files with one source a line."""
+"""The sources to compile: a folder of schemas and grammars, single files, and files with one source per line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LINES: Final = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 
 
 class Source(NamedTuple):
-    """One of them: where it is, for messages; its kind (one of :data:`wfsa.requests.KINDS`); its text."""
+    """A source: its place, for messages; its kind (one of :data:`wfsa.requests.KINDS`); its text."""
 
     place: str
     kind: str
@@ -26,12 +26,13 @@ class Source(NamedTuple):
 
 
 def read_sources(paths: Iterable[str | os.PathLike[str]], *, field: str | None = None) -> Iterator[Source]:
-    """The sources at `paths`, in the order of their names.
+    """Yield the sources at `paths`, in the order of their names.
 
-    A folder is looked through for files with a known suffix, below it, too.  A line of a ``.jsonl`` is a JSON Schema,
-    or with `field` an object that has one there, as JSON or as text; a line ``{"kind": …, "source": …}`` is a source of
-    that kind.  Names ending in ``.gz`` are unpacked.
-    Raises WfsaError, with the place, for a file of another kind and for a line that is no JSON; OSError.
+    A folder is searched recursively for files with a known suffix. A line of a ``.jsonl`` is a JSON Schema, or with
+    `field` an object that has a schema there, as JSON or as text. A line ``{"kind": …, "source": …}`` is a source of
+    that kind. Names ending in ``.gz`` are decompressed.
+
+    Raises WfsaError, with the place, for a file of another kind and for a line that is not JSON; OSError.
     """
     for given in paths:
         path = Path(given)
@@ -56,11 +57,11 @@ def _of_file(path: Path, field: str | None) -> Iterator[Source]:
         yield Source(str(path), kind, as_source(kind, _decoded(path, path.read_bytes())))
     else:
         known = ", ".join((*KIND_OF_SUFFIX, *_LINES))
-        raise WfsaError(f"{path}: cannot tell what this is; files to compile end in {known}")
+        raise WfsaError(f"{path}: unknown suffix; files to compile end in {known}")
 
 
 def as_source(kind: str, text: str) -> str:
-    """The text of a file as a source: a regex does not take the line ends that close its file."""
+    """Return the text of a file as a source: a regex does not include the line ends that close its file."""
     return text.rstrip("\r\n") if kind == "regex" else text
 
 

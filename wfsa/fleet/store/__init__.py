@@ -1,6 +1,6 @@
 """Compiled constraints that processes and machines share: :class:`ConstraintStore`.
 
-Importing this imports nothing that is not a dependency of wfsa; opening a store at a URL needs the extra ``store``.
+Importing this package imports only dependencies of wfsa; opening a store at a URL needs the extra ``store``.
 """
 
 from wfsa.fleet.store.remote import RemoteFailure

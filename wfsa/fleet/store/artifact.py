@@ -1,6 +1,6 @@
 """An artifact in a store: the file that ``Constraint.save`` writes, with the key in its head.
 
-A file that was renamed, or written for something else, is told by it: nothing is taken for what it is not.
+The key detects a file that was renamed, or written for something else.
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ OWN: Final = re.compile(
     r"(?P<release>[^/]+-(?P<grammars>[0-9]+)\.(?P<texts>[0-9]+))/(?P<vocabulary>[0-9a-f]{16})/"
     r"(?:\.(?=.*\.part$))?(?P<key>[0-9a-f]{64})\.(?P<kind>wfsa|failed\.json)(?P<part>\.[0-9a-f-]+\.part)?"
 )
-"""Names that stores and farms give to files, of any release: an artifact, the record of a failure, or one of these that
-is being written.  A release ends in the versions of its files, of grammars and of texts (request.py)."""
+"""Names that stores and farms give to files, of any release: an artifact, the record of a failure, or one of these
+while it is being written. A release ends in the versions of its files, of grammars and of texts (request.py)."""
 
 
 def name_of(key: str, vocab: Vocab) -> str:
-    """Where the artifact lies below the URL of a store: release, vocabulary, key."""
+    """Return the name of the artifact below the URL of a store: release, vocabulary, key."""
     return f"{RELEASE}/{vocab.fingerprint[:16]}/{key}{_SUFFIX}"
 
 
 def key_in(name: str) -> str | None:
-    """The key that a name stands for; None for what is no artifact's name."""
+    """Return the key in a name, or None if the name is not an artifact's."""
     last = name.rsplit("/", 1)[-1]
     return last.removesuffix(_SUFFIX) if last.endswith(_SUFFIX) else None
 
 
 def pack(constraint: Constraint, key: str) -> bytes:
-    """The bytes of an artifact."""
+    """Return the bytes of an artifact."""
     head, arrays = constraint._packed()
     return array_file.to_bytes({**head, "key": key}, arrays)
 
 
 def unpack(data: bytes | str | os.PathLike[str], key: str, vocab: Vocab, where: str) -> Constraint:
-    """The constraint in some bytes, or in a file; ArtifactError where it is not this one, or damaged."""
+    """Return the constraint in some bytes or in a file. Raises ArtifactError if it is another one, or damaged."""
     file = array_file.from_bytes(data, where) if isinstance(data, bytes) else array_file.read(data)
     check_key(file, key)
     return Constraint._of_file(file, vocab)
 
 
 def check_key(file: array_file.ArrayFile, key: str) -> None:
-    """ArtifactError unless the head has the key."""
+    """Raise ArtifactError unless the head has the key."""
     if file.head.get("key") != key:
         raise ArtifactError(f"{file.where} is not the constraint that it is called: its head has another key")

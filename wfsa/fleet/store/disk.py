@@ -1,8 +1,9 @@
-"""A folder of files with a limit on their bytes; what was asked for longest ago goes first.  Processes may share one.
+"""A folder of files with a limit on their bytes; the least recently used are removed first. Processes may share a
+folder.
 
-The time of use is the file's time of modification, set again when it is read, so that all processes see one order.
-How much there is, is counted anew from the folder at the first file that this process writes, and then whenever it has
-written a sixteenth of the limit.  Files that are not the store's own are not counted, and never removed.
+The time of use is the file's time of modification, which is set when the file is read, so all processes see one order.
+The size of the folder is measured at the first file that this process writes, and again whenever it has written a
+sixteenth of the limit. Files that are not the store's own are neither counted nor removed.
 """
 
 from __future__ import annotations
@@ -21,23 +22,25 @@ from wfsa.storage.atomic_write import replace_file
 
 _LOG: Final = logging.getLogger("wfsa.fleet.store")
 _PARTS: Final = 16
-_SECONDS: Final = 60.0  # of use within which the time is not set again
+_SECONDS: Final = 60.0  # seconds within which the time of use is not set again
 
 
 class Disk:
-    """`limit` bytes of files below `folder`, which is made on first use.  Nothing is raised: a disk that is full, or
-    not writable, is told once, and then holds what it holds.
+    """At most `limit` bytes of files below `folder`, which is made on first use.
 
-    own: matches the names, with slashes, of its own files, half-written ones among them."""
+    Nothing is raised: a disk that is full, or not writable, is reported once and keeps its present files.
+
+    own: matches the names, with slashes, of the store's own files, including half-written ones.
+    """
 
     def __init__(self, folder: str | os.PathLike[str], limit: int, own: re.Pattern[str]) -> None:
         self.folder, self.limit, self._own = Path(folder), limit, own
         self._lock = threading.Lock()
         self._written = limit
-        self._told = False
+        self._reported = False
 
     def path(self, name: str) -> Path | None:
-        """The file, used now; None where there is none, or what is there is not a regular one."""
+        """Return the path of a file and mark it as used; None if it does not exist or is not a regular file."""
         path = self.folder / name
         try:
             status = path.stat()
@@ -47,12 +50,12 @@ class Disk:
             return None
         used = status.st_mtime
         if time.time() - used > _SECONDS:
-            with contextlib.suppress(OSError):  # another user's file can be read all the same
+            with contextlib.suppress(OSError):  # the file of another user can be read but not touched
                 os.utime(path)
         return path
 
     def put(self, name: str, data: bytes) -> bool:
-        """Whether it was written."""
+        """Write a file; returns whether that succeeded."""
         if len(data) > self.limit:
             return False
         path = self.folder / name
@@ -60,11 +63,11 @@ class Disk:
             path.parent.mkdir(parents=True, exist_ok=True)
             replace_file(path, [data])
         except OSError as error:
-            if not self._told:
-                self._told = True
+            if not self._reported:
+                self._reported = True
                 _LOG.warning("constraints are not kept on disk: %s: %s", error.filename or path, error.strerror)
             return False
-        self._told = False
+        self._reported = False
         with self._lock:
             self._written += len(data)
             full = self._written * _PARTS >= self.limit
@@ -79,7 +82,7 @@ class Disk:
             (self.folder / name).unlink(missing_ok=True)
 
     def prune(self) -> None:
-        """Remove the files used longest ago until the rest is within the limit."""
+        """Remove the least recently used files until the rest is within the limit."""
         files = sorted(self._files(), reverse=True)
         room = self.limit
         for _, size, path in files:
@@ -89,19 +92,19 @@ class Disk:
                     path.unlink(missing_ok=True)
 
     def usage(self) -> tuple[int, int]:
-        """Files and bytes."""
+        """Return the numbers of files and of bytes."""
         sizes = [size for _, size, _ in self._files()]
         return len(sizes), sum(sizes)
 
     def _files(self) -> list[tuple[float, int, Path]]:
-        found: list[tuple[float, int, Path]] = []
+        entries: list[tuple[float, int, Path]] = []
         for folder, _, names in os.walk(self.folder):
             for name in names:
                 path = Path(folder, name)
                 if not self._own.fullmatch(path.relative_to(self.folder).as_posix()):
                     continue
-                with contextlib.suppress(OSError):  # another process may have taken it away
+                with contextlib.suppress(OSError):  # another process may have removed the file
                     status = path.stat()
                     if stat.S_ISREG(status.st_mode):
-                        found.append((status.st_mtime, status.st_size, path))
-        return found
+                        entries.append((status.st_mtime, status.st_size, path))
+        return entries

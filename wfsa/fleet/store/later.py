@@ -1,4 +1,4 @@
-"""Work that is done on a thread beside those who ask, at once or after a while, in the order in which it falls due."""
+"""Runs jobs on a thread, at once or after a delay, in the order in which they are due."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ _LOG: Final = logging.getLogger("wfsa.fleet.store")
 
 
 class Later:
-    """One daemon thread, begun with the first job.  `most` jobs wait at the same time, and further ones are refused."""
+    """A queue of delayed jobs with one daemon thread, started by the first job.
+
+    At most `most` jobs wait at the same time; further ones are refused.
+    """
 
     def __init__(self, most: int = 4096) -> None:
         self._most = most
@@ -25,7 +28,7 @@ class Later:
         self._busy = self._closed = False
 
     def do(self, job: Callable[[], None], seconds: float = 0.0) -> bool:
-        """Do `job` in so many seconds; False if it is refused."""
+        """Run `job` in `seconds` seconds; returns False if it is refused."""
         with self._changed:
             if self._closed or len(self._jobs) >= self._most:
                 return False
@@ -37,12 +40,12 @@ class Later:
         return True
 
     def flush(self, seconds: float | None = None) -> bool:
-        """Wait until nothing that is due is left, for so many seconds at most; False if some is."""
+        """Wait until no job is due, for at most `seconds` seconds; returns False if one still is."""
         with self._changed:
             return self._changed.wait_for(self._is_idle, seconds)
 
     def close(self) -> None:
-        """Forget what is not begun."""
+        """Drop the jobs that have not begun."""
         with self._changed:
             self._closed = True
             self._jobs.clear()
@@ -64,6 +67,6 @@ class Later:
                 self._busy = True
             try:
                 job()
-            except Exception:  # the next ones are to be done all the same
+            except Exception:  # later jobs must still run
                 _LOG.exception("work of the store failed")
             del job

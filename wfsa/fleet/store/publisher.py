@@ -1,7 +1,8 @@
-"""Writing artifacts to the machine's disk and to the remote, on a thread beside those who compile.
+"""Writes artifacts to the machine's disk and to the remote, on a thread of its own.
 
-What the remote does not take, waits until it answers again, for as long as the store is open.  Only keys wait: the
-bytes come from whoever still has the constraint by then, so that a remote that is down for hours costs no memory.
+Artifacts that the remote does not accept wait until it answers again, for as long as the store is open. Only keys wait:
+the bytes are made from the constraint, or read from disk, when they are needed. So a remote that is down for hours
+costs no memory.
 """
 
 from __future__ import annotations
@@ -22,8 +23,13 @@ _MOST_WAITING: Final = 1 << 16  # keys
 
 
 class Publisher:
-    """name_of: where the artifact of a key lies.  bytes_of: what it is, None where nobody has it any more.
-    count: called with the changes of :class:`StoreStats`, by name.  retry_seconds: between two rounds of what waits."""
+    """Publishes the artifacts of one store.
+
+    name_of: returns the name of a key's artifact.
+    bytes_of: returns the bytes of a key's artifact, or None if they are no longer available.
+    count: called with the changes of :class:`StoreStats`, by name.
+    retry_seconds: the time between two rounds of waiting artifacts.
+    """
 
     def __init__(
         self, remote: Remote | None, disk: Disk | None, retry_seconds: float, *, name_of: Callable[[str], str],
@@ -33,18 +39,18 @@ class Publisher:
         self._name_of, self._bytes_of, self._count = name_of, bytes_of, count
         self._thread = Later()
         self._lock = threading.Lock()
-        self._damaged: set[str] = set()  # keys of objects to be replaced
+        self._damaged: set[str] = set()  # keys of objects that must be replaced
         self._unsent: dict[str, None] = {}  # keys, oldest first
-        self._due = False  # whether a round of what waits is to come
+        self._due = False  # whether a round of waiting artifacts is scheduled
         self._n_queued = 0
 
     @property
     def n_waiting(self) -> int:
-        """Artifacts that wait for the remote."""
+        """The number of artifacts that wait for the remote."""
         return len(self._unsent)
 
     def publish(self, key: str, pack: Callable[[], bytes]) -> None:
-        """Write the artifact to disk, and to the remote unless it is there and not damaged."""
+        """Write the artifact to disk, and to the remote unless it is there undamaged."""
         if self._remote is None and self._disk is None:
             return
         with self._lock:
@@ -57,18 +63,18 @@ class Publisher:
         self._wait(key, 0.0)
 
     def is_damaged(self, key: str) -> bool:
-        """What is stored under a key cannot be read, and is to be replaced; False if that was known."""
+        """Mark the object under a key as unreadable, to be replaced; returns False if it was marked before."""
         with self._lock:
-            known = key in self._damaged
+            was_marked = key in self._damaged
             self._damaged.add(key)
-        return not known
+        return not was_marked
 
     def flush(self, seconds: float | None) -> bool:
-        """Wait until all but what waits for the remote is written; False if that took longer."""
+        """Wait until everything is written except what waits for the remote; returns False if that takes longer."""
         return self._thread.flush(seconds)
 
     def close(self, last_try: bool) -> None:
-        """Begin nothing more.  With `last_try` what waits is sent now, as far as the remote takes it."""
+        """Start no further work. With `last_try`, waiting artifacts are sent now, as far as the remote accepts them."""
         self._thread.close()
         if last_try and self._unsent:
             if self._remote is not None:
@@ -89,7 +95,7 @@ class Publisher:
                 self._n_queued -= 1
 
     def _store(self, key: str, pack: Callable[[], bytes | None]) -> None:
-        """To disk and to the remote, where it is not there; RemoteFailure."""
+        """Write an artifact to disk and to the remote, unless it exists there; raises RemoteFailure."""
         name, made = self._name_of(key), pack
         if self._disk is not None and self._disk.path(name) is None:
             data = pack()
@@ -137,7 +143,7 @@ class Publisher:
             except RemoteFailure:
                 self._thread.do(self._send_waiting, self._retry_seconds)
                 return
-            except Exception:  # of an artifact that cannot be made; the next ones are to be sent all the same
+            except Exception:  # an artifact that cannot be made; later ones must still be sent
                 _LOG.exception("the constraint %s is not published", key)
                 self._count(unpublished=1)
             with self._lock:

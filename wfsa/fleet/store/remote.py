@@ -1,13 +1,14 @@
-"""A place that may be far away, and must not hold up who asks: requests have a time, a failing remote is left alone.
+"""A remote place that must not block its callers: requests have a time limit, and a failing remote is left alone for a
+while.
 
-A request runs on a thread of its own and is abandoned when its time is over, since a client of an object store may
-hang in ways that no setting of it ends.  After a request that was late nothing is asked for `retry_seconds`; after one
-that failed at once, for a thirty-second of them, then twice as long each time.  Then one request tries.
-What happened is told once when the remote fails, and once when it is back.
+A request runs on a thread of its own and is abandoned after its time limit, since a client of an object store may hang
+in ways that no setting prevents. After a request that was late, no request is made for `retry_seconds`. After one that
+failed at once, the pause is a thirty-second of that, and twice as long after each further failure. Then one request
+tries again. A warning is logged once when the remote fails, and once when it is back.
 
-A remote that refuses is not down.  Who may not list a bucket is refused where there is no such object, so a refused
-read is an object that is not there; a refused write is a failure, after which nothing is written for a while, and
-reading goes on.
+A remote that refuses a request is not down. Without permission to list a bucket, reading a missing object is refused,
+so a refused read counts as a missing object. A refused write is a failure, after which nothing is written for a while,
+but reading continues.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from wfsa.storage.places import Place
 from wfsa.storage.regular_file import NotRegularFile
 
 _LOG: Final = logging.getLogger("wfsa.fleet.store")
-_MOST_AT_ONCE: Final = 32  # requests under way, hanging ones among them
-_FIRST_PAUSE: Final = 1 / 32  # of `retry_seconds`
+_MOST_AT_ONCE: Final = 32  # requests in progress, including hanging ones
+_FIRST_PAUSE: Final = 1 / 32  # fraction of `retry_seconds`
 T = TypeVar("T")
 
 
 class RemoteFailure(WfsaError):
-    """A request that failed, was late, or was not made since one failed a moment ago (`asked` is false)."""
+    """A request failed, was late, or was not made because one failed a moment ago (then `asked` is False)."""
 
     def __init__(self, message: str, asked: bool) -> None:
         super().__init__(message)
@@ -41,9 +42,10 @@ class RemoteFailure(WfsaError):
 
 
 class Remote:
-    """A :class:`wfsa.storage.places.Place` whose methods end in time; RemoteFailure else.
+    """A :class:`wfsa.storage.places.Place` whose methods end in time, with RemoteFailure if necessary.
 
-    seconds: that a reader waits.  write_seconds: that a writer waits.  retry_seconds: the longest pause.
+    seconds, write_seconds: the time limits of reading and of writing.
+    retry_seconds: the longest pause.
     """
 
     def __init__(
@@ -56,8 +58,8 @@ class Remote:
         self.is_local = self._place.folder is not None
         self._lock = threading.Lock()
         self._slots = threading.BoundedSemaphore(_MOST_AT_ONCE)
-        self._down, self._read_only = _Pause(), _Pause()  # of all requests, and of those that write
-        self._refused = False  # a read, which was told
+        self._down, self._read_only = _Pause(), _Pause()  # pauses of all requests, and of writing requests
+        self._refused = False  # whether a refused read has been logged
 
     @property
     def is_down(self) -> bool:
@@ -65,19 +67,17 @@ class Remote:
         return self._down.seconds > 0
 
     def end_pause(self) -> None:
-        """Let the next request try, whenever the last one failed."""
+        """Let the next request try, however recently the last one failed."""
         with self._lock:
             self._down.since = self._read_only.since = -math.inf
 
     def get(self, name: str) -> bytes | None:
-        """The bytes of an object; None where there is none, or it is refused."""
+        """Return the bytes of an object; None if it does not exist, or if reading it is refused."""
         return self._within(self._seconds, lambda: self._if_allowed(lambda: self._place.get(name), None))
 
     def has(self, name: str) -> bool:
-        """Whether there is an object, and may be looked at."""
-        return self._within(
-            self._seconds, lambda: self._if_allowed(lambda: self._place.size(name) is not None, False)
-        )
+        """Whether an object exists and may be read."""
+        return self._within(self._seconds, lambda: self._if_allowed(lambda: self._place.size(name) is not None, False))
 
     def put(self, name: str, data: bytes) -> None:
         self._within(self._write_seconds, lambda: self._write(name, data), writes=True)
@@ -85,8 +85,8 @@ class Remote:
     def _write(self, name: str, data: bytes) -> None:
         try:
             self._place.write(name, [data])
-        except IsADirectoryError as error:  # says nothing of the rest of the store
-            _LOG.warning("an object is not kept in the store %s, where a folder has its name: %s", self.url, error)
+        except IsADirectoryError as error:  # concerns only this object, not the rest of the store
+            _LOG.warning("an object is not kept in the store %s, because a folder has its name: %s", self.url, error)
 
     def _if_allowed(self, request: Callable[[], T], otherwise: T) -> T:
         try:
@@ -96,7 +96,7 @@ class Remote:
                 self._refused = True
                 _LOG.warning("the store %s refuses to be read (%s), as if objects were not there", self.url, error)
             return otherwise
-        except (NotRegularFile, IsADirectoryError) as error:  # says nothing of the rest of the store
+        except (NotRegularFile, IsADirectoryError) as error:  # concerns only this object, not the rest of the store
             _LOG.warning("something in the store %s is not a file, as if it were not there: %s", self.url, error)
             return otherwise
 
@@ -105,11 +105,11 @@ class Remote:
             for pause, what in ((self._down, "failed"), (self._read_only, "refused to be written")):
                 if pause.seconds and (writes or pause is self._down):
                     if time.monotonic() - pause.since < pause.seconds:
-                        raise RemoteFailure(f"{self.url} {what} a moment ago and is not asked", asked=False)
-                    # This one request tries, and meanwhile no other.
+                        raise RemoteFailure(f"{self.url} {what} a moment ago and is not tried again yet", asked=False)
+                    # This request tries, and no other one until it has ended.
                     pause.since = time.monotonic() + max(self._seconds, self._write_seconds)
         if not self._slots.acquire(blocking=False):
-            raise RemoteFailure(f"{self.url}: {_MOST_AT_ONCE} requests are under way", asked=False)
+            raise RemoteFailure(f"{self.url}: {_MOST_AT_ONCE} requests are in progress", asked=False)
         answer: Future[T] = Future()
 
         def work() -> None:
@@ -122,7 +122,7 @@ class Remote:
 
         threading.Thread(target=work, name="wfsa-store-request", daemon=True).start()
         try:
-            found = answer.result(seconds)
+            result = answer.result(seconds)
         except Exception as error:
             late = isinstance(error, Late) and not answer.done()
             reason = f"no answer within {seconds:g} s" if late else f"{type(error).__name__}: {error}"
@@ -136,16 +136,16 @@ class Remote:
         self._answered(self._down, "answers again")
         if writes:
             self._answered(self._read_only, "can be written again")
-        return found
+        return result
 
     def _fail(self, pause: _Pause, reason: str, seconds: float | None, then: str) -> None:
-        """A pause, of so many seconds or of twice those before."""
+        """Start a pause of `seconds` seconds, or, if None, of twice the last pause."""
         with self._lock:
-            known = pause.seconds > 0
+            is_failing = pause.seconds > 0
             longer = max(2 * pause.seconds, _FIRST_PAUSE * self._retry_seconds)
             pause.seconds = min(longer, self._retry_seconds) if seconds is None else seconds
             pause.since = time.monotonic()
-        if not known:
+        if not is_failing:
             _LOG.warning("the store %s fails (%s); %s", self.url, reason, then)
 
     def _answered(self, pause: _Pause, what: str) -> None:
@@ -158,5 +158,5 @@ class Remote:
 class _Pause:
     """A time without requests."""
 
-    seconds: float = 0.0  # 0 where the last one was answered
+    seconds: float = 0.0  # 0 if the last request was answered
     since: float = 0.0

@@ -1,4 +1,4 @@
-"""What a store has done and holds."""
+"""Counts of a store, and the sizes of its levels."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class StoreStats:
-    """Counts since the store was opened, and what it holds now.
+    """Counts since the store was opened, and the present sizes of its levels.
 
     memory_hits, disk_hits, remote_hits: requests answered from there.
-    compiles, compile_seconds: requests that were compiled here, and what that took (lazily: until it could be used).
-    waits: requests that waited for one under way for the same constraint.
+    compiles, compile_seconds: requests that were compiled here, and the time that took (lazily: until the constraint
+        could be used).
+    waits: requests that waited for another one in progress for the same constraint.
     errors: compiles that ended in an error.
     published: artifacts written to the remote.
-    swaps: constraints that were not expanded to the end, and were replaced by an artifact of the remote.
-    damaged: files and objects that could not be read, and were made anew.
+    swaps: constraints that were not fully expanded, and were replaced by an artifact of the remote.
+    damaged: files and objects that could not be read, and were made again.
     remote_failures: requests to the remote that failed or were late.
-    waiting: artifacts that wait for the remote to answer, now.
-    unpublished: artifacts that were not written: dropped from memory and disk while they waited, or the store closed.
-    memory_constraints, memory_bytes, disk_files, disk_bytes: what the levels hold.
+    waiting: artifacts that wait for the remote to answer, at present.
+    unpublished: artifacts that were not written: dropped from memory and disk while they waited, or waiting when the
+        store closed.
+    memory_constraints, memory_bytes, disk_files, disk_bytes: the present sizes of the levels.
     """
 
     memory_hits: int = 0

@@ -1,20 +1,20 @@
 """The step over items in array operations: written once for torch, JAX and NumPy, over ``ArrayOps`` and ``ArrayTrie``.
 
-No shape depends on values, and nothing is read by the host (but in NumPy, where that costs nothing).
+No shape depends on values, and the host reads no value (except in NumPy, where that costs nothing).
 
-**Hubs.** Padding each beam to the level's widest node makes every beam pay for a hub. Here the entries of a request's
-beams lie one after the other in one *work list*; place p of it belongs to the beam found by a search in the running sum
-of widths. Its length is a number known beforehand: the M beams of a request are different nodes, so together they
-have at most the entries of the level's M widest nodes (``ArrayTrie.capacity``). It is exact, never a guess: nothing
-is cut off. Callers that give the same node twice in a request must say ``distinct=False`` (M times the widest node);
-a request that breaks the promise and does not fit comes back with all beams missing rather than with a wrong answer.
+**Hubs.** If each beam were padded to the level's widest node, every beam would pay for a hub. Here the entries of a
+request's beams lie one after the other in one *work list*. A search in the running sum of widths finds the beam of a
+place. The length of the list is known in advance: the M beams of a request are different nodes, so together they have
+at most the entries of the level's M widest nodes (``ArrayTrie.capacity``). This bound is exact, so nothing is cut off.
+Callers that give the same node twice in a request must pass ``distinct=False`` (M times the widest node). A request
+that breaks this rule and does not fit gets all beams missing, not a wrong answer.
 
-**Parts.** An index is one trie. A state of a changing catalogue is two, and a node is an id a part, NONE where the part
-does not have the prefix. Each part has a work list of its own, one after the other. An entry of a later part counts
-only where no earlier part has a live child with the same code, so that each code comes once; where an entry leads is
+**Parts.** An index is one trie. A state of a changing catalogue is two, and a node has one id per part, NONE if the
+part does not have the prefix. Each part has its own work list, one after the other. An entry of a later part counts
+only if no earlier part has a live child with the same code, so that each code comes once. The target of an entry is
 then looked up by its code in every part.
 
-Cost, by request: ``capacity`` gathers and the choice of the best among as many; ``full`` reads all logits once more.
+Cost per request: ``capacity`` gathers, and the choice of the best among as many; ``full`` reads all logits once more.
 """
 
 from __future__ import annotations
@@ -45,23 +45,23 @@ if TYPE_CHECKING:
     from wfsa.items.host_steps import HostSteps
 
 Ids = tuple[Tensor, ...]
-"""Nodes, an array of ids for each part."""
+"""Nodes, as an array of ids for each part."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CatalogueFilters:
-    """Filters of each part of a catalogue for some requests, and which state of it they are of."""
+    """Filters of each part of a catalogue for some requests, and the state that they belong to."""
 
     parts: tuple[DeviceFilters | None, ...]
     fingerprint: str
 
     def check(self, fingerprint: str, n_requests: int) -> None:
-        """Raise ItemError where they are of another state of the catalogue, or for other requests."""
+        """Raise ItemError if they belong to another state of the catalogue, or are for other requests."""
         if self.fingerprint != fingerprint:
-            raise ItemError("filters of another state of the catalogue: make them by this one's `filters`")
+            raise ItemError("the filters are of another state of the catalogue; make them with `filters` of this one")
         for one in self.parts:
             if one is not None and one.which.shape[0] != n_requests:
-                raise ItemError(f"filters for {one.which.shape[0]} requests, nodes of {n_requests}")
+                raise ItemError(f"filters for {one.which.shape[0]} requests, but nodes of {n_requests}")
 
 
 class Part(NamedTuple):
@@ -73,13 +73,13 @@ class Part(NamedTuple):
     live: Live | None
 
     def find(self, token: Tensor, beam: Tensor | None = None) -> Tensor:
-        """The live children, or NONE, with these tokens; of the nodes with numbers ``beam``, where it is given."""
+        """Return the live children with these tokens, or NONE; of the nodes with numbers ``beam`` if given."""
         f = self.f if beam is None else self.trie.take(self.f, beam)
         return self.trie.live_child(f, token - self.trie.begin[f.level], self.live)
 
 
 class WorkList(NamedTuple):
-    """For each place [B, C] its beam, entry, token, and whether that is allowed; places a part; overflow bool[B]."""
+    """For each place [B, C] its beam, entry, token, and whether it is allowed; places per part; overflow bool[B]."""
 
     beam: Tensor
     entry: Tensor
@@ -90,11 +90,11 @@ class WorkList(NamedTuple):
 
 
 class ArrayItems:
-    """An ItemIndex, or one state of a changing catalogue (LiveItems), whose nodes are int64[…, 2], as arrays.
+    """An ItemIndex as arrays; or one state of a changing catalogue (LiveItems), whose nodes are int64[…, 2].
 
-    Nodes are the index's own ids, int64; tokens are integers; logits any float type. Values are not read on the host,
-    so a node that is none of this index, or NaN logits, raise nothing: a beam with NaN or +inf among the logits that
-    are read has no candidates.
+    Nodes are the index's own ids, int64; tokens are integers; logits have any float type. The host reads no values, so
+    a node of another index, or NaN logits, raise nothing: a beam with NaN or +inf among the logits that are read has no
+    candidates.
     """
 
     def __init__(self, items: HostSteps[Any], ops: ArrayOps) -> None:
@@ -113,34 +113,34 @@ class ArrayItems:
         self._measure()
 
     def _measure(self) -> None:
-        """Find what the lengths of work lists need."""
+        """Compute the lengths of work lists."""
         for trie, part in zip(self.tries, self.index.parts, strict=True):
             trie.measure(part.layout)
 
     # --- arguments ------------------------------------------------------------------------------------------------
 
     def start(self, n_requests: int, width: int) -> Beams:
-        """As ``Beams.start``, on the device."""
+        """Return ``Beams.start`` on the device."""
         first = Beams.start(self, n_requests, width)
         return Beams(*(self.ops.upload(getattr(first, name)) for name in Beams.__slots__))
 
     def filters(self, filters: Filters | LiveFilters, n_requests: int) -> Any:
-        """Copy one filter for all requests, or one (or None) a request, to the device; equal objects once.
+        """Copy one filter for all requests, or one (or None) per request, to the device; equal objects once.
 
-        Returns what the steps take: DeviceFilters, of a catalogue CatalogueFilters; None for no filters.
+        The result is an argument of the steps: DeviceFilters, or CatalogueFilters for a catalogue; None for no filters.
         """
         if len(self.tries) == 1:
             return self._put(0, filters, n_requests)
-        given = self.index.part_filters(filters, n_requests)
-        if given is None:
+        part_filters = self.index.part_filters(filters, n_requests)
+        if part_filters is None:
             return None
         return CatalogueFilters(
-            tuple(self._put(part, list(some), n_requests) for part, some in enumerate(zip(*given, strict=True))),
+            tuple(self._put(part, list(some), n_requests) for part, some in enumerate(zip(*part_filters, strict=True))),
             self.fingerprint,
         )
 
     def _put(self, part: int, filters: Any, n_requests: int) -> DeviceFilters | None:
-        """Filters of one part on the device."""
+        """Copy the filters of one part to the device."""
         stacked = stack_filters(filters, n_requests, self.fingerprints[part], self.tries[part].n_leaves)
         if stacked is None:
             return None
@@ -148,35 +148,37 @@ class ArrayItems:
         return DeviceFilters(which, words, before, rows, dead, self.fingerprints[part])
 
     def _rows(self, nodes: Tensor) -> tuple[int, ...]:
-        """The shape of nodes, without the axis of a catalogue's parts. Raises ItemError on another type or shape."""
+        """Return the shape of nodes, without the axis of a catalogue's parts. Raises ItemError on another type or
+        shape.
+        """
         shape, n_parts = tuple(nodes.shape), len(self.tries)
         if nodes.dtype != self.ops.xp.int64:
-            raise ItemError(f"nodes are {nodes.dtype}, not int64")
+            raise ItemError(f"nodes must be int64, got {nodes.dtype}")
         if n_parts == 1:
             return shape
         if shape[-1:] != (n_parts,):
-            raise ItemError(f"nodes are int64{list(shape)}, not int64[…, {n_parts}]")
+            raise ItemError(f"nodes must be int64[…, {n_parts}], got int64{list(shape)}")
         return shape[:-1]
 
     def _check_logits(self, logits: Tensor, rows: tuple[int, ...]) -> None:
-        want = (*rows, self.logits_size)
-        if tuple(logits.shape) != want or not self.ops.is_float(logits):
-            raise ItemError(f"logits are {logits.dtype}{list(logits.shape)}, not floats {list(want)}")
+        needed = (*rows, self.logits_size)
+        if tuple(logits.shape) != needed or not self.ops.is_float(logits):
+            raise ItemError(f"logits must be floats {list(needed)}, got {logits.dtype}{list(logits.shape)}")
 
     def _check_step(self, beams: Beams, logits: Tensor, width: int | None) -> tuple[int, int, int]:
-        """Requests, beams and next width; raises ItemError on what a step cannot take."""
+        """Return the numbers of requests and beams and the next width. Raises ItemError on unfit arguments."""
         rows = self._rows(beams.nodes)
         if len(rows) != 2:
-            raise ItemError(f"beams have nodes of shape {list(rows)}, not [B, M]")
+            raise ItemError(f"the nodes of beams must have shape [B, M], not {list(rows)}")
         if self.unclosed:
-            raise ItemError("an item is a prefix of another: beam_step needs an index built with an end_token")
+            raise ItemError("an item is a prefix of another; build the index with an end_token for beam_step")
         self._check_logits(logits, rows)
         n_requests, n_beams = rows
         width = n_beams if width is None else width
         if width < 1:
-            raise ItemError(f"{width} beams")
+            raise ItemError(f"width must be at least 1, got {width}")
         if n_beams * (self.logits_size + 1) >= self.ops.rank_limit:
-            raise ItemError(f"{n_beams} beams of {self.logits_size} logits: a request may have 2^31 at most")
+            raise ItemError(f"a request may have at most 2^31 logits, got {n_beams} beams of {self.logits_size}")
         return n_requests, n_beams, width
 
     # --- nodes ----------------------------------------------------------------------------------------------------
@@ -184,15 +186,15 @@ class ArrayItems:
     def _parts(
         self, nodes: Tensor, filters: Any, rows: tuple[int, ...], *, flat: bool = False, valid: Tensor | None = None
     ) -> list[Part]:
-        """Nodes in each part, as they are or ``flat``: [n, 1]. Where not ``valid`` they are NONE."""
+        """Return the nodes in each part, as they are or ``flat`` as [n, 1]. Nodes that are not ``valid`` are NONE."""
         n_requests = rows[0] if rows else 1
         if filters is None:
-            given = self.present
+            part_filters = self.present
         else:
             filters.check(self.fingerprint, n_requests)
-            given = filters.parts if isinstance(filters, CatalogueFilters) else (filters,)
+            part_filters = filters.parts if isinstance(filters, CatalogueFilters) else (filters,)
         parts = []
-        for number, (trie, one) in enumerate(zip(self.tries, given, strict=True)):
+        for number, (trie, one) in enumerate(zip(self.tries, part_filters, strict=True)):
             ids = nodes if len(self.tries) == 1 else nodes[..., number]
             live = None
             if flat:
@@ -208,7 +210,7 @@ class ArrayItems:
         return parts
 
     def _joined(self, ids: Ids, shape: tuple[int, ...]) -> Tensor:
-        """One array of nodes, with a last axis where there are several parts."""
+        """Return one array of nodes, with a last axis if there are several parts."""
         if len(ids) == 1:
             return ids[0].reshape(shape)
         return self.ops.xp.stack(ids, -1).reshape(*shape, len(ids))
@@ -217,30 +219,30 @@ class ArrayItems:
         return reduce(or_, [one >= 0 for one in ids])
 
     def _level(self, parts: list[Part]) -> Tensor:
-        """The nodes' level."""
+        """Return the nodes' level."""
         level = parts[-1].f.level
         for part in reversed(parts[:-1]):
             level = self.ops.where(part.f.there, part.f.level, level)
         return level
 
     def _finished(self, parts: list[Part]) -> Tensor:
-        """Where an item is complete and nothing can follow."""
+        """Return where an item is complete and nothing can follow."""
         if self.end_token is not None:
             return reduce(or_, [part.f.ended for part in parts])
         there = reduce(or_, [part.f.there for part in parts])
         return reduce(and_, [part.f.width == 0 for part in parts], there)
 
     def _stays(self, parts: list[Part]) -> Tensor:
-        """Where a live item is complete and nothing can follow."""
+        """Return where a live item is complete and nothing can follow."""
         live = [trie.if_live(f.there, live, f.low, f.high) for trie, _, f, live in parts]
         return self._finished(parts) & reduce(or_, live)
 
     def _closed(self, parts: list[Part]) -> Ids:
-        """Where the end token leads."""
+        """Return the nodes after the end token."""
         return tuple(trie.closed(f, live) for trie, _, f, live in parts)
 
     def _follow(self, parts: list[Part], beam: Tensor, entry: Tensor, token: Tensor) -> Ids:
-        """The children at live entries of the nodes with numbers ``beam``; ``token``: the entries' tokens."""
+        """Return the children at live entries of the nodes with numbers ``beam``; ``token`` has the entries' tokens."""
         if len(parts) == 1:
             trie, _, f, _ = parts[0]
             return (trie.child(trie.take(f, beam), entry)[0],)
@@ -249,7 +251,7 @@ class ArrayItems:
     # --- the work list --------------------------------------------------------------------------------------------
 
     def _capacity(self, part: Part, level: int | None, distinct: bool) -> int:
-        """Places of a work list."""
+        """Return the number of places of a work list."""
         return part.trie.capacity(level, part.f.width.shape[1], distinct)
 
     def _work_list(self, parts: list[Part], level: int | None, distinct: bool) -> WorkList:
@@ -277,7 +279,7 @@ class ArrayItems:
         return WorkList(beam, entry, token, inside & exists, (capacity,), ends[:, -1] > capacity)
 
     def _present(self, nodes: Tensor, filters: Any, rows: tuple[int, ...], level: int | None, size: int) -> Tensor:
-        """bool[n, size], True at allowed tokens; ``size`` is at least the logits'."""
+        """Return bool[n, size], True at allowed tokens; ``size`` is at least the logits'."""
         parts = self._parts(nodes, filters, rows, flat=True)
         work = self._work_list(parts, level, False)
         columns = self.ops.where(work.present, work.token, size)
@@ -287,22 +289,22 @@ class ArrayItems:
         return self.ops.flags_at(columns, size)
 
     def allowed(self, nodes: Tensor, filters: Any = None, *, level: int | None = None) -> Tensor:
-        """Packed masks int32[…, ceil(logits_size / 32)]. ``level``: all nodes have it (None: any)."""
+        """Return packed masks int32[…, ceil(logits_size / 32)]. ``level`` is that of all nodes, None for any."""
         rows, n_words = self._rows(nodes), self.levels.n_words
         bits = self._present(nodes, filters, rows, level, n_words * 32)
         return self.ops.pack_bits(bits.reshape(-1, n_words, 32)).reshape(*rows, n_words)
 
     def mask_logits(self, logits: Tensor, nodes: Tensor, filters: Any = None, *, level: int | None = None) -> Tensor:
-        """``logits[…, V]`` with -inf at what is not allowed."""
+        """Return ``logits[…, V]`` with -inf at tokens that are not allowed."""
         rows = self._rows(nodes)
         self._check_logits(logits, rows)
         present = self._present(nodes, filters, rows, level, self.logits_size)
         return self.ops.where(present.reshape(logits.shape), logits, -float("inf"))
 
     def children(self, nodes: Tensor, filters: Any = None, *, level: int | None = None) -> tuple[Tensor, Tensor]:
-        """Of nodes of any shape: tokens int32[..., K] and child nodes int64[..., K], -1 where there is none.
+        """Return, for nodes of any shape, tokens int32[..., K] and child nodes int64[..., K], -1 if there is none.
 
-        K is the level's widest node, and one where there is an end token; the end token comes first.
+        K is the width of the level's widest node, plus one if there is an end token, which comes first.
         """
         ops, rows = self.ops, self._rows(nodes)
         parts = self._parts(nodes, filters, rows, flat=True)
@@ -310,7 +312,7 @@ class ArrayItems:
         ids = self._follow(parts, work.beam, work.entry, work.token)
         ids = tuple(ops.where(work.present, one, NONE) for one in ids)
         token = ops.where(work.present, work.token, -1)
-        if len(parts) > 1:  # a part's entries come after those of the one before
+        if len(parts) > 1:  # a part's entries come after those of the part before
             order = ops.argsort(ops.where(work.present, token, self.logits_size))
             token, ids = ops.take_along(token, order), tuple(ops.take_along(one, order) for one in ids)
         if self.end_token is not None:
@@ -322,10 +324,10 @@ class ArrayItems:
         return ops.cast(token, ops.xp.int32).reshape(shape), self._joined(ids, shape)
 
     def advance(self, nodes: Tensor, tokens: Tensor, filters: Any = None) -> Tensor:
-        """The nodes after one token each; -1 where the token is not allowed."""
+        """Return the nodes after one token each; -1 if the token is not allowed."""
         ops, rows = self.ops, self._rows(nodes)
         if tuple(tokens.shape) != rows or not ops.is_integer(tokens):
-            raise ItemError(f"tokens are {tokens.dtype}{list(tokens.shape)}, not integers {list(rows)}")
+            raise ItemError(f"tokens must be integers {list(rows)}, got {tokens.dtype}{list(tokens.shape)}")
         parts = self._parts(nodes, filters, rows)
         token = ops.cast(tokens, ops.xp.int64)
         ids = tuple(part.find(token) for part in parts)
@@ -335,7 +337,7 @@ class ArrayItems:
         return self._joined(ids, rows)
 
     def finished(self, nodes: Tensor) -> Tensor:
-        """Where an item is complete and nothing can follow; bool of nodes' shape."""
+        """Return where an item is complete and nothing can follow; bool in the nodes' shape."""
         rows = self._rows(nodes)
         return self._finished(self._parts(nodes, None, rows)).reshape(rows)
 
@@ -352,10 +354,10 @@ class ArrayItems:
         level: int | None = None,
         distinct: bool = True,
     ) -> Beams:
-        """One step as defined in ``wfsa.items.beams``, exact.
+        """Do one step as defined in ``wfsa.items.beams``; it is exact.
 
-        level     the level of every unfinished beam, where the caller knows it: shorter work lists. None: any
-        distinct  no request has a node twice, as ``start`` and ``beam_step`` make them
+        level: the level of every unfinished beam if the caller knows it, which makes work lists shorter; None for any.
+        distinct: no request has a node twice; true for beams of ``start`` and ``beam_step``.
         """
         check_normalise(normalise)
         n_requests, n_beams, width = self._check_step(beams, logits, width)
@@ -372,7 +374,8 @@ class ArrayItems:
         self._check_norm(norm, parts)
         good = (norm > minus) & (norm < float("inf"))  # False for NaN
 
-        # The places of the work list, then one more a beam: its end token, or itself where it is finished.
+        # The places of the work list are followed by one more per beam: its end token, or the beam itself if it is
+        # finished.
         shift = beams.scores - ops.where(good, norm, 0.0)
         scores = ops.take_along(shift, work.beam) + values
         scores = ops.where(work.present & ops.take_along(good, work.beam), scores, minus)
@@ -382,7 +385,7 @@ class ArrayItems:
         scores = ops.xp.concatenate([scores, extra], 1)
         places = ((work.beam, work.token), (numbers, extra_token))
         rank = [beam * (self.logits_size + 1) + token + 1 for beam, token in places]
-        scores = ops.where(scores == 0, 0.0, scores)  # -0.0 is 0.0
+        scores = ops.where(scores == 0, 0.0, scores)  # -0.0 becomes 0.0
         scores = ops.where(scores > minus, scores, minus)
         best, rank, at = ops.best(scores, ops.xp.concatenate(rank, 1), (*work.sizes, n_beams), width)
 
@@ -405,7 +408,7 @@ class ArrayItems:
         )
 
     def _chosen(self, parts: list[Part], closed: Ids, work: WorkList, at: Tensor, parent: Tensor, token: Tensor) -> Ids:
-        """The nodes of the chosen places, of which those past the work list close a beam or keep it."""
+        """Return the nodes of the chosen places; places after the work list close a beam or keep it."""
         ops, capacity = self.ops, sum(work.sizes)
         is_extra = at >= capacity
         entry = ops.where(is_extra, 0, 0)
@@ -420,10 +423,10 @@ class ArrayItems:
         return tuple(ids)
 
     def _check_norm(self, norm: Tensor, parts: list[Part]) -> None:
-        """Where values are read: raise ItemError on NaN or +inf among the logits."""
+        """Raise ItemError on NaN or +inf among the logits, in back ends that read values."""
 
     def _values(self, logits: Tensor, work: WorkList) -> Tensor:
-        """The logit of each place, float32; -inf where nothing is present."""
+        """Return the logit of each place, float32; -inf if the place is not present."""
         flat = logits.reshape(logits.shape[0], -1)
         at = self.ops.where(work.present, work.beam * self.logits_size + work.token, 0)
         read = self.ops.take_along(flat, at) if flat.shape[1] else at
@@ -433,17 +436,17 @@ class ArrayItems:
         self, logits: Tensor, of_beam: Tensor, work: WorkList, values: Tensor, end_value: Tensor, normalise: str,
         level: int | None,
     ) -> Tensor:  # fmt: skip
-        """float32[B, M]: -inf over nothing, NaN or +inf where a logit that is read is."""
+        """Return float32[B, M]: -inf if nothing is summed; NaN or +inf if a logit that is read is."""
         if normalise in ("full", "level"):
             return self._dense_norm(logits, of_beam, normalise, level)
         ops, infinity = self.ops, float("inf")
-        # NaN would be lost in a maximum on some devices: it counts as +inf.
+        # Some devices lose NaN in a maximum, so it counts as +inf.
         first = ops.where(ops.xp.isnan(end_value), infinity, end_value)
         top = ops.spread_max(first, work.beam, ops.where(ops.xp.isnan(values), infinity, values))
         if normalise == "none":
             return ops.where(top < infinity, 0.0, top)
         safe = ops.where((top > -infinity) & (top < infinity), top, 0.0)
-        # Sums in float64, so that the order in which a device adds does not show in float32.
+        # Sums in float64, so that the order in which a device adds does not affect float32.
         above = ops.where(values > -infinity, values - ops.take_along(safe, work.beam), -infinity)
         total = ops.xp.exp(ops.cast(first - safe, ops.xp.float64))
         total = ops.spread_sum(total, work.beam, ops.xp.exp(ops.cast(above, ops.xp.float64)))

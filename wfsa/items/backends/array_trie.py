@@ -1,16 +1,16 @@
 """A layout in array operations of fixed shape: the entries of a node, the child at an entry, and its leaves.
 
-A node is read in two steps. ``fields`` looks at the id and finds where its *entries* begin and how many it has; entry i
-of a node is one of
+A node is read in two steps. ``fields`` decodes the id, and finds where the node's *entries* begin and how many there
+are. Entry i of a node is one of
 
-    small node   leaf ``base + i``: a child where its code differs from the entry before
-    head node    slot ``base + i``: code i, a child where the slot is not empty
+    small node   leaf ``base + i``: a child if its code differs from the entry before
+    head node    slot ``base + i``: code i, a child if the slot is not empty
     list node    slot ``base + i`` (interval) or edge ``base + i`` (csr): always a child
 
-``entry`` gives code and presence of entries, ``child`` the child's id and leaves, ``find`` the entry that has a code.
-All take arrays of any shape and do no more than arithmetic and gathers, so shapes never depend on values and nothing
-is read by the host. What array libraries name differently is in ``ArrayOps``; the rest is operators, the same in all.
-Codes never fall from entry to entry, which is what ``find``'s binary search needs.
+``entry`` gives code and presence of entries, ``child`` the child's id and leaves, and ``find`` the entry that has a
+code. All take arrays of any shape and do only arithmetic and gathers, so shapes never depend on values and the host
+reads nothing. ``ArrayOps`` has the functions that array libraries name differently; the rest are operators, the same in
+all. Codes never decrease from entry to entry, as the binary search of ``find`` needs.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ KEPT_WIDTHS: Final = 4096
 
 
 class ArrayOps(ABC):
-    """What the items' arithmetic needs of an array library, beyond operators, ``clip`` and ``reshape``.
+    """The functions of an array library that the items' arithmetic needs, beyond operators, ``clip`` and ``reshape``.
 
     ``xp`` is the library's module: ``where``, ``concatenate``, ``stack``, ``zeros_like``, ``broadcast_to``, ``isnan``,
-    ``exp``, ``log``, ``logaddexp``, ``cumsum`` and the dtypes have one name in all libraries. ``rank_limit`` bounds
-    the ranks that :meth:`best` compares. Rows are those of two-dimensional arrays.
+    ``exp``, ``log``, ``logaddexp``, ``cumsum`` and the dtypes have the same names in all libraries. ``rank_limit``
+    bounds the ranks that :meth:`best` compares. Rows are those of two-dimensional arrays.
     """
 
     xp: Any
@@ -49,86 +49,86 @@ class ArrayOps(ABC):
 
     @abstractmethod
     def upload(self, array: npt.NDArray[Any]) -> Tensor:
-        """A NumPy array's copy on the device."""
+        """Copy a NumPy array to the device."""
 
     @abstractmethod
     def where(self, condition: Tensor, chosen: Any, other: Any) -> Tensor:
-        """Elementwise choice; a Python number takes the type of the other array, integers alone are int64."""
+        """Choose elementwise; a Python number takes the type of the other array, integers alone are int64."""
 
     @abstractmethod
     def is_float(self, array: Tensor) -> bool:
-        """Whether these can be logits."""
+        """Return whether the array can be logits."""
 
     @abstractmethod
     def is_integer(self, array: Tensor) -> bool:
-        """Whether these can be tokens."""
+        """Return whether the array can be tokens."""
 
     @abstractmethod
     def cast(self, array: Tensor, dtype: Any) -> Tensor:
-        """The array with another type."""
+        """Return the array with another type."""
 
     @abstractmethod
     def full(self, shape: tuple[int, ...], value: float) -> Tensor:
-        """float32 of one value."""
+        """Return float32 of one value."""
 
     @abstractmethod
     def arange(self, n: int) -> Tensor:
-        """int64[n]: 0 .. n - 1."""
+        """Return int64[n]: 0 .. n - 1."""
 
     @abstractmethod
     def gather(self, array: Tensor, at: Tensor) -> Tensor:
-        """int64 values of a flat array; indices past its ends are clamped, their values mean nothing."""
+        """Return int64 values of a flat array; indices outside are clamped, and their values mean nothing."""
 
     @abstractmethod
     def take_along(self, array: Tensor, at: Tensor, axis: int = -1) -> Tensor:
-        """Values of an array along an axis."""
+        """Return values of an array along an axis."""
 
     @abstractmethod
     def argsort(self, rows: Tensor) -> Tensor:
-        """The order of each row's values, rising; equal ones keep theirs."""
+        """Return the order of each row's values, ascending and stable."""
 
     @abstractmethod
     def count_less(self, array: Tensor, values: Tensor) -> Tensor:
-        """How many values of a rising array are less than each of the others."""
+        """Count the values of an ascending array that are less than each of ``values``."""
 
     @abstractmethod
     def count_ended(self, ends: Tensor, n: int) -> Tensor:
-        """int64[B, n]: how many of each row's rising ``ends`` are at most 0 .. n - 1."""
+        """Return int64[B, n]: for 0 .. n - 1, the number of each row's ascending ``ends`` that are at most that."""
 
     @abstractmethod
     def spread_max(self, rows: Tensor, at: Tensor, values: Tensor) -> Tensor:
-        """``rows`` with the maximum of each place and the ``values[b, c]`` for which it is ``at[b, c]``."""
+        """Return ``rows`` with the maximum of each place and the ``values[b, c]`` whose place ``at[b, c]`` is."""
 
     @abstractmethod
     def spread_sum(self, rows: Tensor, at: Tensor, values: Tensor) -> Tensor:
-        """``rows`` with those values added."""
+        """Return ``rows`` with those values added."""
 
     @abstractmethod
     def flags_at(self, columns: Tensor, n: int) -> Tensor:
-        """bool[rows, n]: True at the columns of each row; n is the column that is not kept."""
+        """Return bool[rows, n]: True at the columns of each row; column n is dropped."""
 
     @abstractmethod
     def pack_bits(self, flags: Tensor) -> Tensor:
-        """bool[n, words, 32] as int32[n, words], the lowest bit first."""
+        """Pack bool[n, words, 32] into int32[n, words], the lowest bit first."""
 
     @abstractmethod
     def log_sum_exp(self, logits: Tensor) -> Tensor:
-        """float32 of logits' last axis; NaN or +inf where one of them is."""
+        """Return float32 over the logits' last axis; NaN or +inf if one of them is."""
 
     @abstractmethod
     def best(self, scores: Tensor, rank: Tensor, sizes: Sequence[int], width: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Score, rank and place of the ``width`` highest scores of each row, equal ones by rising rank.
+        """Return score, rank and place of the ``width`` highest scores of each row; equal scores by ascending rank.
 
-        Scores are float32 without NaN and without -0.0, and -inf is missing. A row is groups of ``sizes``, in each of
-        which the ranks of what is not missing rise.
+        Scores are float32 without NaN and without -0.0, and -inf is missing. A row consists of groups of ``sizes``; in
+        each, the ranks of the scores that are not missing ascend.
         """
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DeviceFilters:
-    """F filters on a device, and which of them each request uses: the arrays of ``StackedFilters``.
+    """F filters on a device, and the filter of each request: the arrays of ``StackedFilters``.
 
-    In torch ``which`` may be written in place between steps, also under a CUDA graph. ``fingerprint``: that of their
+    In torch ``which`` may be written in place between steps, even under a CUDA graph. ``fingerprint`` is that of their
     index.
     """
 
@@ -144,14 +144,14 @@ class DeviceFilters:
         return f"DeviceFilters({n_filters} filters for {n_requests} requests, of index {self.fingerprint})"
 
     def check(self, fingerprint: str, n_requests: int) -> None:
-        """Raise ItemError where they are of another index than that with this fingerprint, or for other requests."""
+        """Raise ItemError if they are not of the index with this fingerprint, or are for other requests."""
         check_fingerprint(self.fingerprint, fingerprint)
         if self.which.shape[0] != n_requests:
-            raise ItemError(f"filters for {self.which.shape[0]} requests, nodes of {n_requests}")
+            raise ItemError(f"filters for {self.which.shape[0]} requests, but nodes of {n_requests}")
 
 
 class Live(NamedTuple):
-    """Filters, and the number of each request's in ``which``, which broadcasts to the request's nodes; -1 for none."""
+    """Filters, and the number of each request's filter in ``which``, which broadcasts to its nodes; -1 for none."""
 
     filters: DeviceFilters
     which: Tensor
@@ -159,10 +159,10 @@ class Live(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeFields:
-    """Of nodes of any shape; int64 and bool arrays of that shape.
+    """The fields of nodes of any shape, as int64 and bool arrays of that shape.
 
     there   not NONE              level  of the id; ENDED is ``n_levels`` here
-    small, head                   which kind; a list where neither
+    small, head                   the kind of node; a list if neither
     base, width                   first entry and number of entries
     stop    end of a small node's leaves
     column  where its level's codes begin (interval)
@@ -188,13 +188,13 @@ class NodeFields:
 
 FIELD_NAMES: Final = tuple(NodeFields.__slots__)
 ENTRY_FIELDS: Final = ("small", "head", "base", "column")
-"""What ``entry`` reads."""
+"""The fields that ``entry`` reads."""
 CHILD_FIELDS: Final = (*ENTRY_FIELDS, "level", "stop", "number")
-"""What ``child`` reads, too."""
+"""The fields that ``child`` reads."""
 
 
 def popcount(words: Tensor) -> Tensor:
-    """Set bits of the low 32 bits of int64 values."""
+    """Count the set bits of the low 32 bits of int64 values."""
     x = words & 0xFFFFFFFF
     x = x - ((x >> 1) & 0x55555555)
     x = (x & 0x33333333) + ((x >> 2) & 0x33333333)
@@ -203,10 +203,10 @@ def popcount(words: Tensor) -> Tensor:
 
 
 class ArrayTrie(ABC):
-    """What both layouts share.
+    """The parts that both layouts share.
 
-    begin, sizes   int64[n_levels + 1 or more]: a level's first token and number of codes; 0 for ENDED
-    steps          of ``find``'s binary search
+    begin, sizes: int64[n_levels + 1 or more], a level's first token and number of codes; 0 for ENDED.
+    steps: the number of steps of ``find``'s binary search.
     """
 
     def __init__(self, layout: IntervalLayout | CsrLayout, ops: ArrayOps) -> None:
@@ -223,15 +223,15 @@ class ArrayTrie(ABC):
         self.steps = max(*layout.levels.sizes, getattr(layout, "small", 1)).bit_length()
 
     def measure(self, layout: IntervalLayout | CsrLayout) -> None:
-        """Find the widest nodes of each level, for ``capacity``, and take no more steps than these need; O(nodes)."""
+        """Find the widest nodes of each level, for ``capacity``, and limit the steps to what these need; O(nodes)."""
         widths = [level_widths(layout, level) for level in range(self.n_levels)]
-        self.widths = [int(kept[0]) if len(kept) else 0 for kept, _ in widths] + [0]
+        self.widths = [int(widest[0]) if len(widest) else 0 for widest, _ in widths] + [0]
         self.steps = max(max(self.widths), 1).bit_length()
-        self._sums = [np.concatenate([[0], np.cumsum(kept)]).tolist() for kept, _ in widths] + [[0]]
+        self._sums = [np.concatenate([[0], np.cumsum(widest)]).tolist() for widest, _ in widths] + [[0]]
         self._nodes = [n for _, n in widths] + [0]
 
     def capacity(self, level: int | None, n: int, distinct: bool = True) -> int:
-        """The most entries that n nodes have together, all of one level, or of any (None); after ``measure``."""
+        """Return the most entries that n nodes have together, all of one level, or of any (None); after ``measure``."""
         if level is None:
             return max(self.capacity(each, n, distinct) for each in range(self.n_levels + 1))
         level = min(level, self.n_levels)
@@ -239,27 +239,27 @@ class ArrayTrie(ABC):
             return n * self.widths[level]
         n = min(n, self._nodes[level])
         sums = self._sums[level]
-        kept = len(sums) - 1
-        if n <= kept:
+        n_known = len(sums) - 1
+        if n <= n_known:
             return int(sums[n])
-        return int(sums[kept] + (n - kept) * (sums[kept] - sums[kept - 1]))
+        return int(sums[n_known] + (n - n_known) * (sums[n_known] - sums[n_known - 1]))
 
     def _upload(self, array: npt.NDArray[Any]) -> Tensor:
-        """Flat, never empty (an index that stands for nothing may be clamped to 0), uint16 as its int16 bits."""
+        """Upload an array flat and not empty (an unused index may be clamped to 0), with uint16 as its int16 bits."""
         flat = np.ascontiguousarray(array).reshape(-1)
         if not len(flat):
             flat = np.zeros(1, array.dtype)
         return self.ops.upload(flat.view(np.int16) if flat.dtype == np.uint16 else flat)
 
     def take(self, f: NodeFields, at: Tensor, names: tuple[str, ...] = FIELD_NAMES) -> NodeFields:
-        """Of the nodes with numbers ``at`` along the last axis; only the fields with these names."""
+        """Return the fields of the nodes with numbers ``at`` along the last axis; only the fields with these names."""
         taken = (self.ops.take_along(getattr(f, x), at) if x in names else None for x in FIELD_NAMES)
         return NodeFields(*taken)
 
     def rank(self, live: Live, leaves: Tensor) -> Tensor:
-        """Live leaves before each of ``leaves``, which are clamped to 0 .. n_leaves.
+        """Count the live leaves before each of ``leaves``, which are clamped to 0 .. n_leaves.
 
-        Where filters exclude leaves, the result is short of that by a number that depends on the filter alone.
+        If filters exclude leaves, the result is smaller by a number that depends on the filter alone.
         """
         filters, which, leaves = live.filters, live.which.clip(min=0), leaves.clip(0, self.n_leaves)
         row = which if filters.rows is None else self.ops.gather(filters.rows, which)
@@ -272,20 +272,20 @@ class ArrayTrie(ABC):
         return self.ops.where(row < 0, leaves, rank) - excluded
 
     def if_live(self, flags: Tensor, live: Live | None, low: Tensor, high: Tensor) -> Tensor:
-        """``flags`` where a leaf of low .. high is live (all are, where a request has no filter)."""
+        """Return ``flags`` where a leaf of low .. high is live (all are live if a request has no filter)."""
         if live is None:
             return flags
         return flags & ((live.which < 0) | (self.rank(live, high) > self.rank(live, low)))
 
     def closed(self, f: NodeFields, live: Live | None) -> Tensor:
-        """The nodes after the end token; NONE where it is not allowed."""
+        """Return the nodes after the end token; NONE if it is not allowed."""
         if self.end_token is None:
             return self.ops.where(f.there, NONE, NONE)
         allowed = self.if_live(f.there & f.own & ~f.ended, live, f.low, f.low + 1)
         return self.ops.where(allowed, (ENDED << LEVEL_SHIFT) | (1 << COUNT_SHIFT) | f.low, NONE)
 
     def live_entry(self, f: NodeFields, at: Tensor, entry: Tensor, live: Live | None) -> tuple[Tensor, Tensor]:
-        """Code of an entry of each of the nodes with numbers ``at``, and whether it is a live child."""
+        """Return the code of an entry of each of the nodes with numbers ``at``, and whether it is a live child."""
         g = self.take(f, at, ENTRY_FIELDS if live is None else CHILD_FIELDS)
         code, exists = self.entry(g, entry)
         if live is None:
@@ -294,13 +294,13 @@ class ArrayTrie(ABC):
         return code, self.if_live(exists, live, low, high)
 
     def live_child(self, f: NodeFields, code: Tensor, live: Live | None) -> Tensor:
-        """The live child with each code, or NONE."""
-        entry, found = self.find(f, code)
-        child, low, high = self.child(f, self.ops.where(found, entry, 0))
-        return self.ops.where(self.if_live(found, live, low, high), child, NONE)
+        """Return the live child with each code, or NONE."""
+        entry, exists = self.find(f, code)
+        child, low, high = self.child(f, self.ops.where(exists, entry, 0))
+        return self.ops.where(self.if_live(exists, live, low, high), child, NONE)
 
     def split(self, nodes: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """there, level (ENDED as n_levels), count, value, ended."""
+        """Return there, level (ENDED as n_levels), count, value, ended."""
         where = self.ops.where
         there = nodes >= 0
         level = (nodes >> LEVEL_SHIFT) & 31
@@ -316,7 +316,7 @@ class ArrayTrie(ABC):
         return there & own
 
     def find(self, f: NodeFields, code: Tensor) -> tuple[Tensor, Tensor]:
-        """The entry that has each code, and whether there is one."""
+        """Return the entry that has each code, and whether there is one."""
         where = self.ops.where
         low, high = self.ops.xp.zeros_like(f.width), f.width
         for _ in range(self.steps):
@@ -330,19 +330,19 @@ class ArrayTrie(ABC):
 
     @abstractmethod
     def fields(self, nodes: Tensor) -> NodeFields:
-        """What the ids say, and where the nodes' entries and leaves are."""
+        """Decode the ids, and find the nodes' entries and leaves."""
 
     @abstractmethod
     def code(self, f: NodeFields, i: Tensor) -> Tensor:
-        """Code of entry i."""
+        """Return the code of entry i."""
 
     @abstractmethod
     def entry(self, f: NodeFields, i: Tensor) -> tuple[Tensor, Tensor]:
-        """Code of entry i < width, and whether it is a child."""
+        """Return the code of entry i < width, and whether it is a child."""
 
     @abstractmethod
     def child(self, f: NodeFields, i: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Node id, first leaf and end of leaves of the child at entry i."""
+        """Return node id, first leaf and end of leaves of the child at entry i."""
 
 
 class IntervalTrie(ArrayTrie):
@@ -405,7 +405,7 @@ class IntervalTrie(ArrayTrie):
         low = self._first_leaf(f, at)
         code = self._column(f, low)
         begin, end = low, where(f.small, f.stop, low)
-        for _ in range(self.small.bit_length()):  # the end of the run of one code in a small node
+        for _ in range(self.small.bit_length()):  # finds the end of the run of one code in a small node
             middle = (begin + end) >> 1
             open_ = begin < end
             right = open_ & (self._column(f, middle) <= code)
@@ -482,9 +482,10 @@ class CsrTrie(ArrayTrie):
 
 
 def level_widths(layout: IntervalLayout | CsrLayout, level: int) -> tuple[npt.NDArray[np.int64], int]:
-    """The largest numbers of entries among a level's nodes, falling (the first ``KEPT_WIDTHS``), and how many nodes.
+    """Return the largest numbers of entries of a level's nodes, descending (the first ``KEPT_WIDTHS``), and the number
+    of nodes.
 
-    A small node counts with the layout's limit, whatever it has; the number of nodes is an upper bound.
+    A small node counts with the layout's limit, whatever its size; the number of nodes is an upper bound.
     """
     n = layout.n_leaves
     if level < layout.depth:

@@ -1,6 +1,6 @@
-"""The step over items, compiled: the same functions as ``wfsa.items.backends.numpy``, and the same results.
+"""The compiled step over items: the same functions as ``wfsa.items.backends.numpy``, and the same results.
 
-Choices are equal bit for bit; scores differ by the rounding of one log-sum-exp (ext/items/log_sum_exp.hpp), so a choice
+Choices are equal bit for bit. Scores differ by the rounding of one log-sum-exp (ext/items/log_sum_exp.hpp), so a choice
 could differ only between candidates whose scores are that close.
 """
 
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 
 
 def allowed(items: HostSteps[Any], nodes: Int64s, filters: Any = None) -> npt.NDArray[np.int32]:
-    """Packed masks int32[…, ceil(logits_size / 32)]."""
+    """Return packed masks int32[…, ceil(logits_size / 32)]."""
     flat, share, cores = _prepare(items, nodes, filters)
     rows = nodes.shape if items.core.sides == 1 else nodes.shape[:-1]
     return items.core.allowed(flat, share, cores).reshape(*rows, items.levels.n_words)
 
 
 def children(items: HostSteps[Any], nodes: Int64s, filters: Any = None) -> tuple[Int64s, npt.NDArray[np.int32], Int64s]:
-    """Children of flattened nodes: ``indptr`` int64[n + 1], ``tokens`` int32, child nodes int64."""
+    """Return the children of flattened nodes: ``indptr`` int64[n + 1], ``tokens`` int32, child nodes int64."""
     return items.core.children(*_prepare(items, nodes, filters))
 
 
 def mask_logits(
     items: HostSteps[Any], logits: npt.NDArray[Any], nodes: Int64s, filters: Any = None
 ) -> npt.NDArray[Any]:
-    """A copy of ``logits[…, V]`` with -inf at what is not allowed."""
+    """Return a copy of ``logits[…, V]`` with -inf at tokens that are not allowed."""
     if logits.dtype != np.float32:
         bits = np.unpackbits(allowed(items, nodes, filters).view(np.uint8), axis=-1, bitorder="little")
         out = np.full_like(logits, -np.inf)
@@ -46,7 +46,7 @@ def mask_logits(
 
 
 def advance(items: HostSteps[Any], nodes: Int64s, tokens: npt.NDArray[Any], filters: Any = None) -> Int64s:
-    """The node after each token; NONE where the token is not allowed."""
+    """Return the node after each token; NONE if the token is not allowed."""
     flat, share, cores = _prepare(items, nodes, filters)
     wanted = np.ascontiguousarray(tokens, np.int64).reshape(-1)
     return items.core.advance(flat, wanted, share, cores).reshape(nodes.shape)
@@ -61,7 +61,7 @@ def beam_step(
     filters: Any = None,
     threads: int = 1,
 ) -> Beams:
-    """One step as defined in ``wfsa.items.beams``; requests are shared out among ``threads``."""
+    """Do one step as defined in ``wfsa.items.beams``; the ``threads`` share the requests."""
     check_normalise(normalise)
     nodes, _, cores = _prepare(items, beams.nodes, filters)
     bad, *arrays = items.core.beam_step(
@@ -82,17 +82,17 @@ def beam_step(
 
 
 def _prepare(items: HostSteps[Any], nodes: Int64s, filters: Any) -> tuple[Int64s, int, list[FilterCore | None] | None]:
-    """Flat nodes, nodes a request, and the filters' cores (or None) for each request and part."""
+    """Return flat nodes, the nodes per request, and the filters' cores (or None) for each request and part."""
     flat = np.ascontiguousarray(nodes).reshape(-1)
     if filters is None:
         return flat, 1, None
     sides = items.core.sides
     n_requests = nodes.shape[0] if nodes.ndim > (sides > 1) else 1
-    given = items.part_filters(filters, n_requests)
-    if given is None:
+    part_filters = items.part_filters(filters, n_requests)
+    if part_filters is None:
         return flat, 1, None
     return (
         flat,
         max(flat.size // sides // max(n_requests, 1), 1),
-        [None if one is None else one.core for parts in given for one in parts],
+        [None if one is None else one.core for parts in part_filters for one in parts],
     )

@@ -1,14 +1,14 @@
-"""The step over items in JAX: static shapes, no host reads, so it can stand inside ``jit`` and ``scan``.
+"""The step over items in JAX: static shapes and no host reads, so that it can be used inside ``jit`` and ``scan``.
 
     items = JaxItems(index)                                   # copies the arrays once
     beams = items.start(n_requests=2, width=70)
     for level in range(index.n_levels):
-        beams = items.beam_step(beams, logits, level=level)   # compiled once a level and shape
+        beams = items.beam_step(beams, logits, level=level)   # compiled once per level and shape
 
-The step is that of ``wfsa/items/backends/array_step.py``; every method is jitted by itself. A JaxItems is a pytree: a
-jitted function of one's own takes it as an argument,
-``jax.jit(lambda items, beams, logits: items.beam_step(beams, logits))``, or its arrays end up in the program. Node ids
-are int64 with or without ``jax_enable_x64``. Both: ``wfsa/items/backends/jax_arrays.py``.
+The step is that of ``wfsa/items/backends/array_step.py``; every method is jitted by itself. A JaxItems is a pytree.
+Pass it to your own jitted functions as an argument, ``jax.jit(lambda items, beams, logits: items.beam_step(beams,
+logits))``; otherwise its arrays become part of the program. Node ids are int64 with or without ``jax_enable_x64``.
+``wfsa/items/backends/jax_arrays.py`` has the reasons for both.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from wfsa.items.live import LiveItems
 class JaxItems(ArrayItems):
     """An ItemIndex or a state of a catalogue (LiveItems) on a JAX device (or sharding); a pytree.
 
-    Methods, arguments and results are those of ``TorchItems``, with JAX's arrays (NumPy's are taken, too). Bad shapes
-    and dtypes raise ItemError; bad values nothing: a beam with NaN or +inf among the logits that are read has no
-    candidates. ``level``, ``width``, ``normalise`` and ``distinct`` are static. ``sequences`` grows by a step; in the
-    carry of a ``scan`` (with ``level=None``) leave it at ``[B, M, 0]``.
+    Methods, arguments and results are those of ``TorchItems``, with arrays of JAX (those of NumPy are accepted too).
+    Bad shapes and dtypes raise ItemError; bad values raise nothing: a beam with NaN or +inf among the logits that are
+    read has no candidates. ``level``, ``width``, ``normalise`` and ``distinct`` are static. ``sequences`` grows by one
+    in each step; in the carry of a ``scan`` (with ``level=None``), leave it at ``[B, M, 0]``.
     """
 
     def __init__(self, index: ItemIndex | LiveItems, device: Any = None) -> None:
@@ -47,7 +47,7 @@ class JaxItems(ArrayItems):
         self._names = [
             [name for name, value in vars(trie).items() if isinstance(value, jax.Array)] for trie in self.tries
         ]
-        # The static rest: without arrays, and without the index that they are copies of.
+        # The static rest has no arrays, and not the index that they are copies of.
         self._static = self._with([[None] * len(names) for names in self._names], (None,) * len(self.tries))
         self._static.index = None
 
@@ -75,20 +75,24 @@ class JaxItems(ArrayItems):
     # --- arguments ------------------------------------------------------------------------------------------------
 
     def start(self, n_requests: int, width: int) -> Beams:
-        """As ``Beams.start``, on the device."""
+        """Return ``Beams.start`` on the device."""
         with jax.enable_x64(True):
             return super().start(n_requests, width)
 
     def filters(self, filters: Any, n_requests: int) -> Any:
-        """As in ``TorchItems``; of a catalogue by the JaxItems that was made of it, not by one from inside ``jit``."""
+        """Copy filters as ``TorchItems`` does; for a catalogue, call it on the JaxItems made of it, not on one inside
+        ``jit``.
+        """
         if len(self.tries) > 1 and self.index is None:
-            raise ItemError("a catalogue's filters are made outside jit, by the JaxItems of that catalogue")
+            raise ItemError("filters of a catalogue must be made outside jit, by the JaxItems of that catalogue")
         with jax.enable_x64(True):
             return super().filters(filters, n_requests)
 
     def _rows(self, nodes: Tensor) -> tuple[int, ...]:
         if nodes.dtype != jnp.int64:
-            raise ItemError(f"nodes are {nodes.dtype}, not int64: outside jax.enable_x64(True) JAX cuts ids to 32 bits")
+            raise ItemError(
+                f"nodes must be int64, got {nodes.dtype}; outside jax.enable_x64(True) JAX cuts ids to 32 bits"
+            )
         return super()._rows(nodes)
 
     # --- programs -------------------------------------------------------------------------------------------------

@@ -1,13 +1,13 @@
 """An index's arrays in JAX: as arguments of programs, and in 64 bits.
 
-**Programs.** JAX copies the arrays that a jitted function closes over into the program, gigabytes here. So what holds
-them is a pytree with the arrays as leaves, and jitted functions take it as an argument. Its static rest has no arrays:
-a program that JAX keeps keeps no index alive.
+**Programs.** JAX copies the arrays that a jitted function closes over into the program, which is gigabytes here. So the
+object that holds them is a pytree with the arrays as leaves, and jitted functions take it as an argument. Its static
+rest has no arrays, so that a program that JAX caches does not keep an index alive.
 
-**64 bits.** Node ids are int64, and JAX makes no int64 unless it is told to. To tell it so for the whole program
-(``jax_enable_x64``) would turn the defaults of a model to 64 bits. So methods run in a scope of their own
-(``jax.enable_x64``, from JAX 0.8), and what they return is int64 outside, too; there it can be passed on, through
-``jit`` and ``scan``, but arithmetic on it is cut to 32 bits. A node id that was cut is refused by its dtype.
+**64 bits.** Node ids are int64, and JAX makes int64 only if enabled. Enabling it for the whole program
+(``jax_enable_x64``) would turn the defaults of a model to 64 bits. So methods run in their own scope
+(``jax.enable_x64``, from JAX 0.8), and their results are int64 outside too. There they can be passed on, through
+``jit`` and ``scan``, but arithmetic on them is cut to 32 bits. A node id that was cut is refused by its dtype.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ class JaxOps(ArrayOps):
         return jax.nn.logsumexp(jnp.asarray(logits).astype(jnp.float32), -1)
 
     def best(self, scores: Tensor, rank: Tensor, sizes: Sequence[int], width: int) -> tuple[Tensor, Tensor, Tensor]:
-        # ``top_k`` takes the first of equals, which is the one of the lowest rank in a group; the best of the groups
-        # are few, and are sorted.
+        # ``top_k`` takes the first of equal scores, which has the lowest rank in a group. The best of the groups are
+        # few, and are sorted.
         chosen, begin = [], 0
         for size in sizes:
             best, at = jax.lax.top_k(scores[:, begin : begin + size], min(size, width))
@@ -115,7 +115,7 @@ class JaxOps(ArrayOps):
 
 
 def jit_64(*static: str) -> Callable[[Any], Any]:
-    """``jax.jit`` with these arguments static, in a scope with 64 bits."""
+    """Apply ``jax.jit`` with these arguments static, in a scope with 64 bits."""
 
     def decorate(function: Any) -> Any:
         jitted = jax.jit(function, static_argnames=static)

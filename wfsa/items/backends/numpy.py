@@ -1,4 +1,4 @@
-"""The step over items in NumPy: the array step, on the host. Slower than the compiled one, with the same results."""
+"""The step over items in NumPy: the array step on the host, slower than the compiled one, with the same results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class NumpyOps(ArrayOps):
-    """The items' arithmetic in NumPy; the index's arrays are used where they are."""
+    """The items' arithmetic in NumPy; it uses the index's arrays without copies."""
 
     xp = np
     rank_limit = 1 << 62
@@ -61,8 +61,8 @@ class NumpyOps(ArrayOps):
         return np.searchsorted(array, values)
 
     def count_ended(self, ends: Tensor, n: int) -> Tensor:
-        found = [np.searchsorted(row, np.arange(n), side="right") for row in ends]
-        return np.asarray(found, np.int64).reshape(len(ends), n)
+        counts = [np.searchsorted(row, np.arange(n), side="right") for row in ends]
+        return np.asarray(counts, np.int64).reshape(len(ends), n)
 
     def spread_max(self, rows: Tensor, at: Tensor, values: Tensor) -> Tensor:
         out = rows.copy()
@@ -97,40 +97,40 @@ class NumpyOps(ArrayOps):
 
 
 class NumpyItems(ArrayItems):
-    """An index, or a state of a catalogue, whose arguments are checked; see ``HostSteps`` for the methods."""
+    """An index, or a state of a catalogue, that checks its arguments; see ``HostSteps`` for the methods."""
 
     def __init__(self, items: HostSteps[Any]) -> None:
         super().__init__(items, NumpyOps())
 
     def filters_of(self, nodes: Int64s, filters: Any) -> Any:
-        """The filters of the nodes' requests."""
+        """Return the filters of the nodes' requests."""
         rows = self._rows(nodes)
         return self.filters(filters, rows[0] if rows else 1)
 
     def _measure(self) -> None:
-        """Nothing: the widths are read."""
+        """Do nothing, since the widths are read."""
 
     def _capacity(self, part: Part, level: int | None, distinct: bool) -> int:
         return int(part.f.width.sum(1).max(initial=0))
 
     def _check_norm(self, norm: Tensor, parts: list[Part]) -> None:
-        there = np.any([part.f.there for part in parts], axis=0)
-        bad = np.argwhere(~(norm < np.inf) & there & ~self._finished(parts))
+        is_node = np.any([part.f.there for part in parts], axis=0)
+        bad = np.argwhere(~(norm < np.inf) & is_node & ~self._finished(parts))
         if len(bad):
             raise ItemError("logits of request {}, beam {} have NaN or +inf".format(*bad[0]))
 
 
 def allowed(items: HostSteps[Any], nodes: Int64s, filters: Any = None) -> npt.NDArray[np.int32]:
-    """Packed masks int32[…, ceil(logits_size / 32)], bit ``t % 32`` of word ``t // 32``."""
-    there = NumpyItems(items)
-    masks: npt.NDArray[np.int32] = there.allowed(nodes, there.filters_of(nodes, filters))
+    """Return packed masks int32[…, ceil(logits_size / 32)], bit ``t % 32`` of word ``t // 32``."""
+    on_arrays = NumpyItems(items)
+    masks: npt.NDArray[np.int32] = on_arrays.allowed(nodes, on_arrays.filters_of(nodes, filters))
     return masks
 
 
 def children(items: HostSteps[Any], nodes: Int64s, filters: Any = None) -> tuple[Int64s, npt.NDArray[np.int32], Int64s]:
-    """Children of flattened nodes, as ``indptr`` int64[n + 1], ``tokens`` int32 and child nodes int64."""
-    there = NumpyItems(items)
-    tokens, following = there.children(nodes, there.filters_of(nodes, filters))
+    """Return the children of flattened nodes: ``indptr`` int64[n + 1], ``tokens`` int32 and child nodes int64."""
+    on_arrays = NumpyItems(items)
+    tokens, following = on_arrays.children(nodes, on_arrays.filters_of(nodes, filters))
     keep = tokens >= 0
     counts = keep.sum(-1).reshape(-1)
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), tokens[keep], following[keep]
@@ -139,24 +139,24 @@ def children(items: HostSteps[Any], nodes: Int64s, filters: Any = None) -> tuple
 def mask_logits(
     items: HostSteps[Any], logits: npt.NDArray[Any], nodes: Int64s, filters: Any = None
 ) -> npt.NDArray[Any]:
-    """A copy of ``logits[…, V]`` with -inf at what is not allowed."""
-    there = NumpyItems(items)
-    masked: npt.NDArray[Any] = there.mask_logits(logits, nodes, there.filters_of(nodes, filters))
+    """Return a copy of ``logits[…, V]`` with -inf at tokens that are not allowed."""
+    on_arrays = NumpyItems(items)
+    masked: npt.NDArray[Any] = on_arrays.mask_logits(logits, nodes, on_arrays.filters_of(nodes, filters))
     return masked
 
 
 def advance(items: HostSteps[Any], nodes: Int64s, tokens: npt.NDArray[Any], filters: Any = None) -> Int64s:
-    """The node after each token; NONE where the token is not allowed."""
-    there = NumpyItems(items)
-    following: Int64s = there.advance(nodes, tokens, there.filters_of(nodes, filters))
+    """Return the node after each token; NONE if the token is not allowed."""
+    on_arrays = NumpyItems(items)
+    following: Int64s = on_arrays.advance(nodes, tokens, on_arrays.filters_of(nodes, filters))
     return following
 
 
 def beam_step(
     items: HostSteps[Any], beams: Beams, logits: npt.NDArray[Any], width: int, normalise: Normalise, filters: Any = None
 ) -> Beams:
-    """One step as defined in ``wfsa.items.beams``: exact top ``width`` of each request."""
-    there = NumpyItems(items)
-    given = there.filters_of(beams.nodes, filters)
-    with np.errstate(all="ignore"):  # -inf less -inf, where nothing is read
-        return there.beam_step(beams, logits, width=width, normalise=normalise, filters=given)
+    """Do one step as defined in ``wfsa.items.beams``: the exact best ``width`` of each request."""
+    on_arrays = NumpyItems(items)
+    device_filters = on_arrays.filters_of(beams.nodes, filters)
+    with np.errstate(all="ignore"):  # -inf minus -inf, where no value is used
+        return on_arrays.beam_step(beams, logits, width=width, normalise=normalise, filters=device_filters)

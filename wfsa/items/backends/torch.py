@@ -1,13 +1,13 @@
-"""The step over items in torch, on any device: no host reads, no shapes that depend on values.
+"""The step over items in torch, on any device: no host reads, and no shapes that depend on values.
 
     items = TorchItems(index, "cuda")                     # copies the arrays once
     beams = items.start(n_requests=2, width=70)
     for level in range(index.n_levels):
         beams = step(beams, logits, level=level)          # step = torch.compile(items.beam_step, fullgraph=True)
 
-The step is that of ``wfsa/items/backends/array_step.py``. Its order is made by keys: a candidate is one int64, the
-score, made monotone as an integer, above beam and token, inverted. Keys differ, so ``topk`` gives the stated tie rule
-on every device.
+The step is that of ``wfsa/items/backends/array_step.py``. Keys define its order: a candidate is one int64 with the
+score, as a monotone integer, in the high bits, and beam and token, inverted, in the low bits. Keys are all different,
+so ``topk`` gives the documented rule for ties on every device.
 """
 
 from __future__ import annotations
@@ -102,17 +102,17 @@ class TorchOps(ArrayOps):
         keys = torch.where(scores > float("-inf"), (ordered << 32) | (0x7FFFFFFF - rank), NO_KEY)
         if keys.shape[1] < width:
             keys = torch.nn.functional.pad(keys, (0, width - keys.shape[1]), value=NO_KEY)
-        found, at = torch.topk(keys, width, dim=1, sorted=True)
-        ordered = (found >> 32).to(torch.int32)
+        best_keys, at = torch.topk(keys, width, dim=1, sorted=True)
+        ordered = (best_keys >> 32).to(torch.int32)
         best = torch.where(ordered < 0, ordered ^ 0x7FFFFFFF, ordered).view(torch.float32)
-        return torch.where(found != NO_KEY, best, float("-inf")), 0x7FFFFFFF - (found & 0x7FFFFFFF), at
+        return torch.where(best_keys != NO_KEY, best, float("-inf")), 0x7FFFFFFF - (best_keys & 0x7FFFFFFF), at
 
 
 class TorchItems(ArrayItems):
     """An ItemIndex on a device, or one state of a changing catalogue (LiveItems), whose nodes are int64[…, 2].
 
-    Nodes are the index's own ids, int64; tokens int32 or int64; logits any float type. What is not read on the host is
-    not checked: see ``ArrayItems``.
+    Nodes are the index's own ids, int64; tokens int32 or int64; logits any float type. Values that the host does not
+    read are not checked: see ``ArrayItems``.
     """
 
     def __init__(self, index: ItemIndex | LiveItems, device: Any = None) -> None:
@@ -124,10 +124,10 @@ class TorchItems(ArrayItems):
 
     def _rows(self, nodes: Tensor) -> tuple[int, ...]:
         if nodes.dtype != torch.int64 or nodes.device.type != self.device.type:
-            raise ItemError(f"nodes are {nodes.dtype} on {nodes.device}, not int64 on {self.device}")
+            raise ItemError(f"nodes must be int64 on {self.device}, got {nodes.dtype} on {nodes.device}")
         return super()._rows(nodes)
 
     def _check_logits(self, logits: Tensor, rows: tuple[int, ...]) -> None:
         super()._check_logits(logits, rows)
         if logits.device.type != self.device.type:
-            raise ItemError(f"logits are on {logits.device}, the index on {self.device}")
+            raise ItemError(f"logits are on {logits.device}, but the index is on {self.device}")

@@ -1,13 +1,13 @@
-"""The fused step: two kernels a step, for a GPU (or Triton's interpreter on a CPU).
+"""The fused step: two kernels per step, for a GPU (or Triton's interpreter on a CPU).
 
     items = TritonItems(index, "cuda")
     beams = items.beam_step(beams, logits)
 
-The arrays on the device, ``children`` and the checks of arguments are TorchItems'. ``beam_step`` launches
-``candidates`` (one program a beam: log-sum-exp, scan of the node's own entries, its best K) and ``select`` (one program
-a request); there is no work list and no bound on its length, so beams may share nodes, and the arguments
-``level`` and ``distinct`` make no difference. Neither kernel's grid nor any shape depends on values: a step
-can be captured in a CUDA graph.
+The arrays on the device, ``children`` and the checks of arguments are those of TorchItems. ``beam_step`` launches
+``candidates`` (one program per beam: log-sum-exp, scan of the node's own entries, its best K) and ``select`` (one
+program per request). There is no work list and no bound on its length, so beams may share nodes, and the arguments
+``level`` and ``distinct`` make no difference. No grid and no shape depends on values: a step can be captured in a CUDA
+graph.
 
 K, the width rounded up to a power of two, is at most ``MAX_WIDTH``: a request's best keys stay in one program's
 registers.
@@ -35,7 +35,7 @@ MAX_WIDTH: Final = 2048
 BLOCK: Final = 1024
 SCAN_BLOCK: Final = 128
 COUNTED_WIDTH: Final = 64
-"""Up to this K blocks of keys are merged by counting (K² comparisons), above by sorting networks."""
+"""Up to this K, blocks of keys are merged by counting (K² comparisons), above it by sorting networks."""
 
 _NORMS: Final = {"full": 0, "level": 1, "valid": 2, "none": 3}
 
@@ -43,7 +43,7 @@ _NORMS: Final = {"full": 0, "level": 1, "valid": 2, "none": 3}
 class TritonItems(TorchItems):
     """An ItemIndex on a device, with fused kernels. Raises LimitError on steps wider than ``MAX_WIDTH``.
 
-    There are no kernels for the two tries of a changing catalogue's state (LiveItems): it steps as in TorchItems.
+    There are no kernels for the two tries of a changing catalogue's state (LiveItems), which steps as in TorchItems.
     """
 
     def __init__(self, index: ItemIndex | LiveItems, device: Any = None) -> None:
@@ -53,7 +53,7 @@ class TritonItems(TorchItems):
             self._lay_out(self.tries[0])
 
     def _lay_out(self, layout: IntervalTrie | CsrTrie) -> None:
-        """The kernels' arguments that are the index's."""
+        """Prepare the kernels' arguments that belong to the index."""
         levels = self.levels
         n = self.n_levels + 2
         self.csr = isinstance(layout, CsrTrie)
@@ -82,11 +82,11 @@ class TritonItems(TorchItems):
         )  # fmt: skip
 
     def _shape(self, filters: DeviceFilters | None) -> kernels.Shape:
-        """What a kernel is compiled for."""
+        """Return the static parameters that a kernel is compiled for."""
         return self.shape._replace(filter=0 if filters is None else 1 if filters.dead is None else 2)
 
     def _filter_arguments(self, filters: DeviceFilters | None, rows: tuple[int, ...]) -> tuple[Tensor, ...]:
-        """For nodes of this shape, whose first axis is the request."""
+        """Return the kernels' filter arguments for nodes of this shape, whose first axis is the request."""
         if filters is None:
             return self.meta, self.meta, self.meta, 0, self.meta, self.meta, 0
         filters.check(self.fingerprint, rows[0] if rows else 1)
@@ -105,7 +105,7 @@ class TritonItems(TorchItems):
         )  # fmt: skip
 
     def allowed(self, nodes: Tensor, filters: Any = None, *, level: int | None = None) -> Tensor:
-        """Packed masks int32[*nodes.shape, ceil(logits_size / 32)]; ``level`` is not needed."""
+        """Return packed masks int32[*nodes.shape, ceil(logits_size / 32)]; ``level`` is not needed."""
         if not self.fused:
             return super().allowed(nodes, filters, level=level)
         self._rows(nodes)
@@ -114,7 +114,7 @@ class TritonItems(TorchItems):
         return out
 
     def mask_logits(self, logits: Tensor, nodes: Tensor, filters: Any = None, *, level: int | None = None) -> Tensor:
-        """``logits[*nodes.shape, V]`` with -inf at what is not allowed; ``level`` is not needed."""
+        """Return ``logits[*nodes.shape, V]`` with -inf at tokens that are not allowed; ``level`` is not needed."""
         if not self.fused:
             return super().mask_logits(logits, nodes, filters, level=level)
         self._check_logits(logits, self._rows(nodes))
@@ -124,12 +124,13 @@ class TritonItems(TorchItems):
         return out
 
     def advance(self, nodes: Tensor, tokens: Tensor, filters: Any = None) -> Tensor:
-        """The nodes after one token each; -1 where the token is not allowed."""
+        """Return the nodes after one token each; -1 if the token is not allowed."""
         if not self.fused:
             return super().advance(nodes, tokens, filters)
         self._rows(nodes)
         if tokens.shape != nodes.shape or tokens.is_floating_point():
-            raise ItemError(f"tokens are {tokens.dtype}{list(tokens.shape)}, not integers {list(nodes.shape)}")
+            kind = f"{tokens.dtype}{list(tokens.shape)}"
+            raise ItemError(f"tokens must be integers {list(nodes.shape)}, got {kind}")
         out = torch.empty_like(nodes, memory_format=torch.contiguous_format)
         if nodes.numel():
             kernels.advance[(triton.cdiv(nodes.numel(), SCAN_BLOCK),)](
@@ -150,14 +151,14 @@ class TritonItems(TorchItems):
         level: int | None = None,
         distinct: bool = True,
     ) -> Beams:
-        """One step as defined in ``wfsa.items.beams``, exact; ``level`` and ``distinct`` are not needed."""
+        """Do one step as defined in ``wfsa.items.beams``; it is exact. ``level`` and ``distinct`` are not needed."""
         if not self.fused:
             options: dict[str, Any] = {"filters": filters, "level": level, "distinct": distinct}
             return super().beam_step(beams, logits, width=width, normalise=normalise, **options)
         check_normalise(normalise)
         n_requests, n_beams, width = self._check_step(beams, logits, width)
         if width > MAX_WIDTH:
-            raise LimitError(f"{width} beams; the fused step has at most {MAX_WIDTH}, TorchItems any number")
+            raise LimitError(f"the fused step can have at most {MAX_WIDTH} beams, got {width}; TorchItems has no limit")
         k = max(triton.next_power_of_2(width), 16)
         n_steps = beams.sequences.shape[2]
         shape, device = (n_requests, width), logits.device

@@ -1,23 +1,23 @@
-"""Kernels of the item step. One program a beam finds its candidates, one a request takes the best of them.
+"""Kernels of the item step. One program per beam finds its candidates, and one per request takes the best of them.
 
     candidates   grid B·M   log-sum-exp, ragged scan of the node's entries, the beam's best K keys
     select       grid B     the best of the request's M·K keys, their nodes, scores and sequences
     scan         grid n     logits or bits of the allowed tokens of n nodes
     advance      grid n/BLOCK   the node after a token, by binary search
 
-A loop runs as long as its own node needs: a hub costs the program that has it, and no other beam. K is the width
-of the next beams, rounded up to a power of two; of one beam no more than K candidates can be chosen, so the result is
-exact. Keys are those of backends/torch.py (score above beam and token), different from each other, so the tie rule
-holds whatever the order of the programs.
+A loop runs as long as its own node needs: a hub costs the program of its beam, and no other beam. K is the width of the
+next beams, rounded up to a power of two. At most K candidates of one beam can be chosen, so the result is exact. Keys
+are those of backends/torch.py (score above beam and token). They are all different, so the rule for ties holds whatever
+the order of the programs.
 
-Functions without a grid are elementwise: they work for one node in a scalar and for many in a block alike. Arguments
+Functions without a grid are elementwise: they work for one node as a scalar and for many in a block alike. Arguments
 named ``*_ptr`` are the arrays of array_trie.py; a missing one is replaced by any other and never read. A kernel takes
-them one by one, and its functions together, as a ``Trie``. What a layout is, four functions know: ``node_fields``,
-``code_at``, ``entry`` and ``child``.
-``meta``: int64[4, L + 2], rows slot_offset, sizes, first token, end of states (csr), for level 0 .. L + 1.
+them one by one, and its functions take them together, as a ``Trie``. Only four functions know a layout:
+``node_fields``, ``code_at``, ``entry`` and ``child``. ``meta`` is int64[4, L + 2], with rows slot_offset, sizes, first
+token and end of states (csr), for level 0 .. L + 1.
 """
 
-# Triton's language is not typed, and its functions are not Python's.
+# Triton's language is not typed, and its functions are not those of Python.
 # mypy: ignore-errors
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ POSITIVE = tl.constexpr(float("inf"))
 SMALL, HEAD, LIST, NOTHING = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2), tl.constexpr(3)
 
 
-# What a kernel is compiled for: an index's numbers and kinds, and ``filter``: 0 none, 1 words alone, 2 words and
+# The static parameters of a kernel: an index's numbers and kinds, and ``filter``: 0 none, 1 words alone, 2 words and
 # excluded leaves.
 Shape = namedtuple("Shape", "n_levels depth small_limit small_steps code_mask csr ragged has_high has_end filter")
 # The arrays of an index, and its size.
 Trie = namedtuple("Trie", "meta starts codes lengths words before first head_state leaf_low leaf_high n_leaves n_head")
-# Of nodes, as NodeFields; ``level`` is L for an ended one, ``token`` the level's first.
+# The fields of nodes, as NodeFields; ``level`` is L for an ended one, ``token`` the level's first token.
 Fields = namedtuple("Fields", "level kind base width stop column number low high own ended token")
-# A request's filter, if ``used``: its words begin at ``row``, below 0 where all leaves are live; it excludes the leaves
-# ``dead[dead_begin .. dead_end] - dead_key``.
+# A request's filter, if ``used``. Its words begin at ``row``, which is below 0 if all leaves are live. It excludes the
+# leaves ``dead[dead_begin .. dead_end] - dead_key``.
 Filter = namedtuple("Filter", "used words before row dead dead_key dead_begin dead_end")
 
 
 @triton.jit
 def popcount(words):
-    """Set bits of the low 32 bits of int64."""
+    """Count the set bits of the low 32 bits of int64."""
     x = words & 0xFFFFFFFF
     x = x - ((x >> 1) & 0x55555555)
     x = (x & 0x33333333) + ((x >> 2) & 0x33333333)
@@ -70,20 +70,20 @@ def read(ptr, at, mask):
 
 @triton.jit
 def spread(flag, lanes):
-    """A scalar bool as a block. (Triton's interpreter loses the type of a scalar comparison that is broadcast.)"""
+    """Return a scalar bool as a block. (Triton's interpreter loses the type of a broadcast scalar comparison.)"""
     return (flag.to(tl.int32) + lanes * 0) != 0
 
 
 @triton.jit
 def rank_live(only, leaf, mask):
-    """Live leaves before ``leaf``, by the words."""
+    """Count the live leaves before ``leaf``, with the words."""
     words = read(only.words, only.row + (leaf >> 5), mask) & ((1 << (leaf & 31)) - 1)
     return read(only.before, only.row + (leaf >> 5), mask) + popcount(words)
 
 
 @triton.jit
 def count_less(only, key, mask):
-    """The first place of the excluded leaves (scalar bounds) whose value is not less than ``key``, or their end."""
+    """Return the first place of the excluded leaves (scalar bounds) with a value of at least ``key``, or their end."""
     low, high = only.dead_begin + key * 0, only.dead_end + key * 0
     left = only.dead_end - only.dead_begin
     while left > 0:
@@ -98,12 +98,12 @@ def count_less(only, key, mask):
 
 @triton.jit
 def if_live(S: tl.constexpr, only, flags, low, high):
-    """``flags`` where a leaf of ``low .. high`` is live, or there is no filter."""
+    """Return ``flags`` where a leaf of ``low .. high`` is live, or there is no filter."""
     if S.filter == 0:
         return flags
     ask = only.used & flags
     if S.filter == 2:
-        has_words = only.row + low * 0 >= 0  # a block's comparison: see ``spread``
+        has_words = only.row + low * 0 >= 0  # a comparison of a block: see ``spread``
         bits = ask & has_words
         n_live = rank_live(only, high, bits)
         n_live -= rank_live(only, low, bits)
@@ -116,7 +116,7 @@ def if_live(S: tl.constexpr, only, flags, low, high):
 
 @triton.jit
 def filter_of(which_ptr, at, mask, words, before, stride, rows_ptr, dead, n_dead, N_LEAVES, S: tl.constexpr):
-    """The filter of each request."""
+    """Return the filter of each request."""
     used = mask & ~mask
     number = at * 0
     if S.filter > 0:
@@ -132,7 +132,7 @@ def filter_of(which_ptr, at, mask, words, before, stride, rows_ptr, dead, n_dead
 
 @triton.jit
 def filter_below(S: tl.constexpr, only, f):
-    """The filter of one node's request, with the excluded leaves below that node alone: most nodes have none."""
+    """Return the filter of one node's request, with only the excluded leaves below that node: most nodes have none."""
     if S.filter != 2:
         return only
     first = count_less(only, only.dead_key + f.low, only.used)
@@ -142,7 +142,7 @@ def filter_below(S: tl.constexpr, only, f):
 
 @triton.jit
 def in_lanes(f, lanes):
-    """The fields of one node in a block."""
+    """Return the fields of one node as a block."""
     return Fields(
         f.level + lanes * 0, f.kind + lanes * 0, f.base, f.width, f.stop, f.column, f.number, f.low, f.high, f.own,
         f.ended, f.token,
@@ -151,7 +151,7 @@ def in_lanes(f, lanes):
 
 @triton.jit
 def filter_in_lanes(only, lanes):
-    """The filter of one request in a block."""
+    """Return the filter of one request as a block."""
     return Filter(
         spread(only.used, lanes), only.words, only.before, only.row, only.dead, only.dead_key, only.dead_begin,
         only.dead_end,
@@ -221,7 +221,7 @@ def first_leaf(t, f, at, mask):
 
 @triton.jit
 def code_at(S: tl.constexpr, t, f, i, mask):
-    """Code of entry i."""
+    """Return the code of entry i."""
     at = f.base + i
     if not S.csr:
         at = f.column + first_leaf(t, f, at, mask & (f.kind != HEAD))
@@ -230,7 +230,7 @@ def code_at(S: tl.constexpr, t, f, i, mask):
 
 @triton.jit
 def entry(S: tl.constexpr, t, f, i, mask):
-    """Code of entry i, and whether it is a child."""
+    """Return the code of entry i, and whether it is a child."""
     at = f.base + i
     if S.csr:
         code = code_at(S, t, f, i, mask)
@@ -247,13 +247,13 @@ def entry(S: tl.constexpr, t, f, i, mask):
 
 @triton.jit
 def child(S: tl.constexpr, t, f, i, mask):
-    """Id, first leaf and end of leaves of the child at entry i."""
+    """Return id, first leaf and end of leaves of the child at entry i."""
     at = f.base + i
     below = f.level + 1
     if S.csr:
         head = mask & (f.kind == HEAD)
         state = tl.where(f.kind == HEAD, read(t.head_state, f.number + i, head & (below == S.depth)), t.n_head + at)
-        # Above the head's last level a child is a slot and has no state; its leaves are the head's.
+        # Above the head's last level, a child is a slot and has no state; its leaves are those of the head.
         tail_low, tail_high = state_leaves(S, t, state, below, mask & (f.kind == LIST))
         low = tl.where(f.kind == HEAD, read(t.starts, at, head), tail_low)
         high = tl.where(f.kind == HEAD, read(t.starts, at + 1, head), tail_high)
@@ -278,7 +278,7 @@ def child(S: tl.constexpr, t, f, i, mask):
 
 @triton.jit
 def live_entry(S: tl.constexpr, t, f, only, i, mask):
-    """Code of entry i, and whether it is a child with a live leaf below it."""
+    """Return the code of entry i, and whether it is a child with a live leaf below it."""
     code, present = entry(S, t, f, i, mask)
     if S.filter == 0:
         return code, present
@@ -288,7 +288,7 @@ def live_entry(S: tl.constexpr, t, f, only, i, mask):
 
 @triton.jit
 def find(S: tl.constexpr, t, f, code, mask, STEPS: tl.constexpr):
-    """The entry with a code, and whether there is one."""
+    """Return the entry with a code, and whether there is one."""
     low, high = f.width * 0, f.width
     for _ in tl.static_range(STEPS):
         middle = (low + high) >> 1
@@ -302,7 +302,7 @@ def find(S: tl.constexpr, t, f, code, mask, STEPS: tl.constexpr):
 
 @triton.jit
 def may_close(S: tl.constexpr, t, f, only):
-    """Whether the end token may come."""
+    """Return whether the end token is allowed."""
     closing = f.own & ~f.ended
     if not S.has_end:
         return closing & ~closing
@@ -311,7 +311,7 @@ def may_close(S: tl.constexpr, t, f, only):
 
 @triton.jit
 def make_keys(scores, rank, present):
-    scores = tl.where(scores == 0.0, 0.0, scores)  # -0.0 is 0.0
+    scores = tl.where(scores == 0.0, 0.0, scores)  # -0.0 becomes 0.0
     bits = scores.to(tl.int32, bitcast=True)
     ordered = tl.where(bits < 0, bits ^ 0x7FFFFFFF, bits).to(tl.int64)
     return tl.where(present & (scores > NEGATIVE), (ordered << 32) | (RANK_MASK - rank), NO_KEY)
@@ -319,9 +319,9 @@ def make_keys(scores, rank, present):
 
 @triton.jit
 def best_of(best, more, K: tl.constexpr, COUNT: tl.constexpr):
-    """The K largest of two blocks of K keys, falling. ``best`` falls already."""
+    """Return the K largest of two blocks of K keys, descending. ``best`` is already descending."""
     if COUNT:
-        # The place of each key is how many are before it; equal ones can only be NO_KEY.
+        # The place of each key is the number of keys before it; only NO_KEY can be there twice.
         n = tl.arange(0, K)
         ahead = (best[None, :] > best[:, None]) | ((best[None, :] == best[:, None]) & (n[None, :] < n[:, None]))
         other = more[None, :] > best[:, None]
@@ -336,7 +336,7 @@ def best_of(best, more, K: tl.constexpr, COUNT: tl.constexpr):
 
 @triton.jit
 def fold(top, total, x):
-    """Running maximum and sum of exp(x - maximum) of each lane, with one more x. NaN counts as -inf."""
+    """Add x to a running maximum and sum of exp(x - maximum) of each lane. NaN counts as -inf."""
     new = tl.maximum(top, tl.where(x != x, NEGATIVE, x))
     safe = tl.where(new == NEGATIVE, 0.0, new)
     return new, total * tl.exp(top - safe) + tl.exp(x - safe)
@@ -344,15 +344,15 @@ def fold(top, total, x):
 
 @triton.jit
 def is_bad(x):
-    """1 where a logit is NaN or +inf."""
+    """Return 1 if a logit is NaN or +inf."""
     return ((x != x) | (x == POSITIVE)).to(tl.int32)
 
 
 @triton.jit
 def dense_norm(logits_ptr, begin, end, wanted, END, WITH_END: tl.constexpr, BLOCK: tl.constexpr):
-    """Log-sum-exp of the logits begin .. end, and of the end token's (WITH_END); and whether it is none to use.
+    """Return the log-sum-exp of the logits begin .. end, with the end token's (WITH_END), and whether it is unusable.
 
-    Reads nothing unless ``wanted``.
+    It reads nothing unless ``wanted``.
     """
     wide = tl.arange(0, BLOCK)
     end = tl.where(wanted, end, begin)
@@ -379,7 +379,9 @@ def dense_norm(logits_ptr, begin, end, wanted, END, WITH_END: tl.constexpr, BLOC
 
 @triton.jit
 def entries_norm(S: tl.constexpr, t, f, only, logits_ptr, end_value, SUM: tl.constexpr, K: tl.constexpr):
-    """Log-sum-exp of the logits of a node's children and of ``end_value`` (SUM; else 0), and whether one is bad."""
+    """Return the log-sum-exp of the logits of a node's children and of ``end_value`` (SUM; otherwise 0), and whether
+    one is bad.
+    """
     lanes = tl.arange(0, K)
     top = tl.full([K], NEGATIVE, tl.float32)
     total = tl.zeros([K], tl.float32)
@@ -416,7 +418,7 @@ def candidates(nodes_ptr, scores_ptr, valid_ptr, logits_ptr, keys_ptr, which_ptr
                before_ptr, first_ptr, head_state_ptr, leaf_low_ptr, leaf_high_ptr, N_BEAMS, V, N_LEAVES, N_HEAD, END,
                S: tl.constexpr, NORM: tl.constexpr, K: tl.constexpr, COUNT: tl.constexpr,
                BLOCK: tl.constexpr):  # fmt: skip
-    """The best K keys of each beam, falling where it has more than K; NORM: 0 full, 1 level, 2 valid, 3 none."""
+    """Write the best K keys of each beam, descending if it has more than K; NORM: 0 full, 1 level, 2 valid, 3 none."""
     t = Trie(
         meta, starts_ptr, codes_ptr, lengths_ptr, words_ptr, before_ptr, first_ptr, head_state_ptr, leaf_low_ptr,
         leaf_high_ptr, N_LEAVES, N_HEAD,
@@ -454,7 +456,7 @@ def candidates(nodes_ptr, scores_ptr, valid_ptr, logits_ptr, keys_ptr, which_ptr
         norm, bad = entries_norm(S, t, wide, some, logits_ptr, end_value, NORM == 2, K)
     fine = spread(bad == 0, lanes)
 
-    # The candidates: the entries, and one more for the end token or a finished beam.
+    # The candidates are the entries, and one more for the end token or a finished beam.
     score = tl.load(scores_ptr + row)
     shift = score - norm
     best = tl.full([K], NO_KEY, tl.int64)
@@ -487,7 +489,7 @@ def select(keys_ptr, nodes_ptr, sequences_ptr, out_nodes, out_scores, out_valid,
            out_sequences, meta, starts_ptr, codes_ptr, lengths_ptr, words_ptr, before_ptr, first_ptr, head_state_ptr,
            leaf_low_ptr, leaf_high_ptr, N_BEAMS, WIDTH, N_STEPS, V, N_LEAVES, N_HEAD, END, S: tl.constexpr,
            K: tl.constexpr, COUNT: tl.constexpr, STEPS: tl.constexpr):  # fmt: skip
-    """The best WIDTH of a request's N_BEAMS lists of K keys, written as beams."""
+    """Write the best WIDTH of a request's N_BEAMS lists of K keys as beams."""
     t = Trie(
         meta, starts_ptr, codes_ptr, lengths_ptr, words_ptr, before_ptr, first_ptr, head_state_ptr, leaf_low_ptr,
         leaf_high_ptr, N_LEAVES, N_HEAD,
@@ -540,7 +542,7 @@ def scan(nodes_ptr, logits_ptr, out_ptr, which_ptr, filter_words, filter_before,
          N_DEAD, meta, starts_ptr, codes_ptr, lengths_ptr, words_ptr, before_ptr, first_ptr, head_state_ptr,
          leaf_low_ptr, leaf_high_ptr, V, N_LEAVES, N_HEAD, END, S: tl.constexpr, BITS: tl.constexpr,
          BLOCK: tl.constexpr):  # fmt: skip
-    """Of each node's allowed tokens: the bits into ``out`` int32[n, V] (BITS; V words) or the logits into [n, V]."""
+    """Write each node's allowed tokens: bits into ``out`` int32[n, V] (BITS; V words), or logits into [n, V]."""
     t = Trie(
         meta, starts_ptr, codes_ptr, lengths_ptr, words_ptr, before_ptr, first_ptr, head_state_ptr, leaf_low_ptr,
         leaf_high_ptr, N_LEAVES, N_HEAD,
@@ -581,7 +583,7 @@ def advance(nodes_ptr, tokens_ptr, out_ptr, which_ptr, filter_words, filter_befo
             N_DEAD, meta, starts_ptr, codes_ptr, lengths_ptr, words_ptr, before_ptr, first_ptr, head_state_ptr,
             leaf_low_ptr, leaf_high_ptr, N, N_LEAVES, N_HEAD, END, S: tl.constexpr,
             STEPS: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
-    """The node after each token, -1 where it is not allowed."""
+    """Write the node after each token, -1 if it is not allowed."""
     t = Trie(
         meta, starts_ptr, codes_ptr, lengths_ptr, words_ptr, before_ptr, first_ptr, head_state_ptr, leaf_low_ptr,
         leaf_high_ptr, N_LEAVES, N_HEAD,
