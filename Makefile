@@ -115,6 +115,7 @@ lint: $(STAMPS)/packages
 
 types: build
 	$(PY) -m mypy
+	$(PY) -m pytest -q -p no:xdist tests/house/test_typing.py
 	$(PY) -m mypy.stubtest $(STUBBED) --mypy-config-file pyproject.toml --ignore-disjoint-bases --allowlist tests/house/stubtest_allowlist.txt
 
 # The sdist is built from the tree, and the wheel from the sdist, as users of a package index do.

@@ -1,6 +1,6 @@
 """Hypothesis profiles and the real data.
 
-``default`` is what ``make test`` runs: fifty examples a property. ``thorough`` has three times as many, and
+``default`` is what ``make test`` runs: forty examples a property. ``thorough`` has 150, and
 ``python -m tests.house.mutations`` counts the mistakes that either finds.
 ``--hypothesis-profile=nightly`` runs thousands.
 No deadline on single examples: an example's time says nothing on a shared machine.
@@ -34,7 +34,7 @@ if not os.path.exists("/dev/nvidiactl"):  # without a GPU Triton's kernels run i
 
 _CHECKS = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 
-settings.register_profile("default", max_examples=50, deadline=None, suppress_health_check=_CHECKS)
+settings.register_profile("default", max_examples=40, deadline=None, suppress_health_check=_CHECKS)
 settings.register_profile("thorough", max_examples=150, deadline=None, suppress_health_check=_CHECKS)
 settings.register_profile("nightly", max_examples=5000, deadline=None, suppress_health_check=_CHECKS)
 settings.register_profile("quick", max_examples=30, deadline=None, suppress_health_check=_CHECKS)

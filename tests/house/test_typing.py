@@ -68,6 +68,7 @@ counts: list[int] = wfsa.fill_tree([state, None], [[-1]] * 2, [[-1]] * 2, [[0]] 
 '''
 
 
+@pytest.mark.slow  # `make types` runs this
 def test_calls_as_a_type_checker_sees_them(tmp_path: Path) -> None:
     pytest.importorskip("mypy", reason="NO MYPY: types of calls were not checked")
     path = tmp_path / "calls.py"

@@ -90,6 +90,7 @@ def test_equal_to_one_machine(two_workers: Any, tmp_path: Path) -> None:
     assert ray.is_initialized()  # as it was
 
 
+@pytest.mark.slow
 def test_one_shard_and_ragged_rows(two_workers: Any, tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     rows = [rng.integers(0, 9, rng.integers(1, 4)).tolist() for _ in range(400)]
@@ -114,6 +115,7 @@ def test_skewed_codes_names_and_a_group_larger_than_memory(two_workers: Any, tmp
     assert ItemIndex.build_distributed(day, tmp_path / "here", address=None, **options).shards == manifest.shards
 
 
+@pytest.mark.slow
 def test_relative_paths_are_those_of_the_caller(
     two_workers: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,6 +128,7 @@ def test_relative_paths_are_those_of_the_caller(
         check_same(ItemIndex.load(tmp_path / "out"), ItemIndex.build(rows, ids, 20))
 
 
+@pytest.mark.slow
 def test_a_dataset_of_ray_data(two_workers: Any, tmp_path: Path) -> None:
     data = pytest.importorskip("ray.data")
     rows, ids = made_up(500)
@@ -198,6 +201,7 @@ def test_from_and_to_s3(two_workers: Any, store: str, tmp_path: Path) -> None:
         ItemIndex.load(f"{store}/nothing")
 
 
+@pytest.mark.slow
 def test_followed_on_s3(
     two_workers: Any, store: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,6 +26,7 @@ from wfsa.items.backends.jax_arrays import JaxOps  # noqa: E402
 # default run has few indexes, and many logits for each. The step is the same code in NumPy and torch, where random
 # indexes are cheap. Only JaxOps is specific to JAX, and each of its operations is compared with NumPy's on random
 # arrays.
+NIGHT = pytest.mark.slow
 RANDOM = settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
@@ -133,7 +134,9 @@ def small(name: str) -> Case:
     return small_case(layout, end, kind, **options)
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize(
+    "name", ["interval, end", "csr", *(pytest.param(name, marks=NIGHT) for name in ("interval", "csr, end"))]
+)
 def test_pieces_of_small_indexes(name: str) -> None:
     check_pieces(small(name))
 
@@ -146,7 +149,7 @@ def short(beams: Beams) -> Beams:
 # Two normalisations for each index in the default run.
 PLAIN = ("interval", "csr, end")
 STEPS = [
-    pytest.param(name, norm, marks=() if (norm in ("full", "none")) == (name in PLAIN) else pytest.mark.slow)
+    pytest.param(name, norm, marks=() if (norm in ("full", "none")) == (name in PLAIN) else NIGHT)
     for name in SMALL
     for norm in ("full", "level", "valid", "none")
 ]
@@ -169,7 +172,7 @@ def test_steps_of_small_indexes(name: str, normalise: Any) -> None:
             beams = short(after)
 
 
-@pytest.mark.parametrize("name,normalise", [("interval, end", "level"), ("csr", "valid")])
+@pytest.mark.parametrize("name,normalise", [("interval, end", "level"), pytest.param("csr", "valid", marks=NIGHT)])
 def test_a_known_level(name: str, normalise: Any) -> None:
     case, index = small(name), small(name).index
     items = JaxItems(index)
@@ -245,7 +248,7 @@ def test_steps(jit: bool, case: Case, normalise: Any, know_level: bool) -> None:
 # --- larger indexes, and programs of users ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("layout", ["interval", "csr"])
+@pytest.mark.parametrize("layout", ["csr", pytest.param("interval", marks=NIGHT)])
 def test_a_step_of_a_medium_index(layout: Any) -> None:
     """30,000 items have beams at hubs, lists and small nodes of all levels, with a program for each normalisation."""
     rng = np.random.default_rng(7)
@@ -302,7 +305,7 @@ def test_bad_logits_cost_the_beam_only() -> None:
     index = ItemIndex.build(np.asarray([[0, 1], [1, 0], [1, 1], [2, 2]]), vocab_size=3)
     items = JaxItems(index)
     logits = np.zeros((1, 3, 3), np.float32)
-    for normalise in ("full", "level", "valid", "none"):
+    for normalise in ("full", "valid"):  # a sum over all logits, or over those that are read
         beams = index.beam_step(Beams.start(index, 1, 3), logits, normalise=normalise)  # type: ignore[arg-type]
         for bad in (float("nan"), float("inf")):
             broken = logits.copy()

@@ -20,7 +20,7 @@ torch = pytest.importorskip("torch")
 from wfsa.items.backends.torch import TorchItems  # noqa: E402
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here"))]
-QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def on(device: str, beams: Beams) -> Beams:
