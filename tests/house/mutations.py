@@ -67,7 +67,6 @@ MISTAKES: dict[tuple[str, str], list[tuple[str, str]]] = {
         ("f.low, f.low + 1)", "f.low, f.high)"),
         ("right = open_ & (self._column(f, middle) <= code)", "right = open_ & (self._column(f, middle) < code)"),
         ("return self.ops.where(row < 0, leaves, rank) - excluded", "return rank - excluded"),
-        ("skip = where(own & small, 1, 0)", "skip = where(own, 1, 0)"),
         ("last = states + 1 == self.level_end[level]", "last = states == self.level_end[level]"),
     ],
     (BACKENDS + "array_trie.py", INDEX): [

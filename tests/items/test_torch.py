@@ -145,22 +145,30 @@ def test_the_same_node_twice() -> None:
     assert not items.beam_step(twice, logits, level=1).valid.any()  # the promise is broken: all missing
 
 
-@pytest.mark.parametrize("layout", ["interval", "csr"])
-def test_one_graph(layout: Any) -> None:
-    """torch.compile takes every operation without graph breaks, so the host reads no values."""
+@pytest.mark.parametrize(
+    "layout,normalisations,n_steps",
+    [
+        ("interval", ("full",), 1), ("csr", ("valid",), 1),
+        pytest.param("interval", ("full", "valid"), 2, marks=pytest.mark.slow),
+        pytest.param("csr", ("level",), 2, marks=pytest.mark.slow),
+    ],
+)  # fmt: skip
+def test_one_graph(layout: Any, normalisations: tuple[Any, ...], n_steps: int) -> None:
+    """torch.compile takes every operation without graph breaks, so the host reads no values. A graph takes seconds."""
     rng = np.random.default_rng(3)
-    index = ItemIndex.build(rng.integers(0, 16, (400, 3)), vocab_size=16, layout=layout, head_depth=1, end_token=16)
+    index = ItemIndex.build(rng.integers(0, 16, (400, 3)), vocab_size=16, layout=layout, head_depth=1, end_token=16,
+                            small=3)  # fmt: skip
     items = TorchItems(index)
     live = ItemFilter.of_rows(index, rng.random(400) < 0.5)
     filters = items.filters([live, None], 2)
     compile_ = partial(torch.compile, fullgraph=True, backend="eager", dynamic=False)
-    for normalise in ("full", "valid") if layout == "interval" else ("level",):
+    for normalise in normalisations:
         torch.compiler.reset()  # each number of steps has its own graph
         step = compile_(items.beam_step)
         beams = items.start(2, 5)
-        for level in range(2):
+        for level in range(n_steps):
             logits = torch.tensor(rng.normal(size=(2, 5, 17)).astype(np.float32))
-            want = items.beam_step(beams, logits, normalise=normalise, filters=filters, level=level)  # type: ignore[arg-type]
+            want = items.beam_step(beams, logits, normalise=normalise, filters=filters, level=level)
             beams = step(beams, logits, normalise=normalise, filters=filters, level=level)
             same_beams(back(want), back(beams))
     nodes = beams.nodes
