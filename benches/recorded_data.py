@@ -27,13 +27,13 @@ class MissingData(SystemExit):
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """A vocabulary as an engine's adapter receives it: tokens by id. `eos_ids` are among `special_ids`."""
+    """A vocabulary as an engine's adapter receives it: tokens by id. `eos_token_ids` are among `special_token_ids`."""
 
     name: str
     tokens: list[bytes]
-    special_ids: list[int]
+    special_token_ids: list[int]
     added_ids: list[int]
-    eos_ids: list[int]
+    eos_token_ids: list[int]
     ranked_by_id: bool
     patterns: list[str]
 
@@ -62,9 +62,9 @@ def read_vocabulary(name: str) -> Vocabulary:
     return Vocabulary(
         name=name,
         tokens=[blob[a:b] for a, b in pairwise(ends)],
-        special_ids=special,
+        special_token_ids=special,
         added_ids=added,
-        eos_ids=meta["eos_ids"],
+        eos_token_ids=meta["eos_ids"],
         ranked_by_id=ranked_by_id,
         patterns=[patterns] if isinstance(patterns, str) else patterns,
     )
@@ -76,7 +76,7 @@ def encoder(vocabulary: Vocabulary) -> Any:
 
     if not vocabulary.ranked_by_id or not vocabulary.patterns:
         raise SystemExit(f"benches: cannot encode texts for {vocabulary.name!r}, whose merges are not ranked by id")
-    skipped = {*vocabulary.special_ids, *vocabulary.added_ids}
+    skipped = {*vocabulary.special_token_ids, *vocabulary.added_ids}
     ranks = {token: i for i, token in enumerate(vocabulary.tokens) if token and i not in skipped}
     return tiktoken.Encoding(
         vocabulary.name, pat_str=vocabulary.patterns[-1], mergeable_ranks=ranks, special_tokens={}

@@ -77,7 +77,7 @@ def measure(name: str, repeats: int) -> dict[str, Any]:
     second_ms, _ = _once(lambda: wfsa.compile_json_schema(array, vocab))
     over_mb = memory_mb("VmRSS") - before_mb
     tokens = read_vocabulary(name).tokens
-    core = (vocab.blob, vocab.offsets, vocab.special_ids, vocab.eos_ids, vocab.size)
+    core = (vocab.blob, vocab.offsets, vocab.special_token_ids, vocab.eos_token_ids, vocab.logits_size)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "vocab"
         save_ms, _ = _once(lambda: vocab.save(path))
@@ -88,7 +88,7 @@ def measure(name: str, repeats: int) -> dict[str, Any]:
         "vocabulary": name,
         "n_tokens": vocab.n_tokens,
         "n_nodes": vocab.core.n_nodes,
-        "list_ms": _least(repeats, lambda: wfsa.Vocab(tokens, special_ids=special, eos_ids=eos)),
+        "list_ms": _least(repeats, lambda: wfsa.Vocab(tokens, special_token_ids=special, eos_token_ids=eos)),
         "arrays_ms": _least(repeats, lambda: wfsa.Vocab.from_arrays(blob, offsets, special, eos)),
         "core_ms": _least(repeats, lambda: VocabCore(*core)),
         "fingerprint_ms": _least(repeats, lambda: wfsa.Vocab.from_arrays(blob, offsets, special, eos).fingerprint)

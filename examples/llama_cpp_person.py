@@ -124,7 +124,7 @@ def main() -> None:
             break
     state = sampler.state
     assert state is not None, "check() would have raised"
-    print(state.text().decode("utf-8", "replace"))
+    print(state.output_bytes().decode("utf-8", "replace"))
     if not state.is_finished():
         print(f"cut off after {arguments.max_tokens} tokens", file=sys.stderr)
     llama.llama_sampler_free(chain)

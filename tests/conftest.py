@@ -67,13 +67,13 @@ class VocabFile(NamedTuple):
 
     name: str
     tokens: list[bytes]
-    special_ids: list[int]
-    eos_ids: list[int]
+    special_token_ids: list[int]
+    eos_token_ids: list[int]
 
     def build(self) -> wfsa.Vocab:
         import wfsa
 
-        return wfsa.Vocab(self.tokens, special_ids=self.special_ids, eos_ids=self.eos_ids)
+        return wfsa.Vocab(self.tokens, special_token_ids=self.special_token_ids, eos_token_ids=self.eos_token_ids)
 
 
 _vocab_files: dict[str, VocabFile] = {}

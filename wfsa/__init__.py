@@ -6,21 +6,22 @@
     state.get_mask(), state.commit(token_id)                  at each step
 
 ``compile`` takes a schema, a type, a list of strings or a compiled pattern.
-Grammars: ``compile_lark``, ``compile_gbnf``, ``compile_regex``; tools: ``compile_tools``; batches: ``fill_bitmasks``,
-``allocate_bitmask``, ``apply_bitmask_``; drafts of speculative decoding: ``fill_tree``, ``fill_chain``.
-Every error is a ``WfsaError`` whose message names the place and the remedy.
-Closed sets of items are in ``wfsa.items``, sampling and beam search in ``wfsa.decoding``, and the integrations with
-other programs in ``wfsa.integrations``; ``generate`` is the shortest way from prompts to documents.
+Grammars: ``compile_lark``, ``compile_gbnf``, ``compile_regex``, ``GrammarBuilder``; sets of strings: ``compile_texts``;
+tools: ``compile_tools``, ``read_calls``; batches: ``fill_bitmasks``, ``allocate_bitmask``, ``apply_bitmask_inplace``;
+drafts of speculative decoding: ``fill_draft_tree``, ``fill_draft_chain``; ``generate`` is the shortest way from prompts
+to documents.
+
+Every error is a ``WfsaError`` whose message names the place and the remedy; ``wfsa.errors`` has the kinds.  Closed sets
+of items are in ``wfsa.items``, sampling and beam search in ``wfsa.decoding``, the integrations with other programs in
+``wfsa.integrations``, reports about schemas in ``wfsa.inspect``, and the caches of the process in ``wfsa.caches``.
 """
 
-from wfsa import integrations
+from wfsa import caches, errors, integrations
 from wfsa._ext.mask import TokenMask
-from wfsa._ext.state import State, fill_bitmasks, fill_chain, fill_tree
-from wfsa.bitmask import allocate_bitmask, apply_bitmask_
-from wfsa.caches import cache_info, set_cache_budget
-from wfsa.calls import Call, Calls, read_calls
+from wfsa._ext.state import State, fill_bitmasks, fill_draft_chain, fill_draft_tree
+from wfsa.bitmask import allocate_bitmask, apply_bitmask_inplace
+from wfsa.calls import read_calls
 from wfsa.compile_any import compile
-from wfsa.compile_options import CompileOptions
 from wfsa.compiler import (
     compile_gbnf,
     compile_json_schema,
@@ -30,29 +31,13 @@ from wfsa.compiler import (
     compile_tools,
 )
 from wfsa.constraint import Constraint
-from wfsa.errors import (
-    ArtifactError,
-    BudgetError,
-    DecodingError,
-    DecodingWarning,
-    DocumentError,
-    GrammarError,
-    GrammarWarning,
-    ItemError,
-    LimitError,
-    SchemaError,
-    SchemaWarning,
-    StateError,
-    VocabError,
-    VocabWarning,
-    WfsaError,
-)
-from wfsa.grammar.json_schema import ReportEntry, SchemaOptions, SchemaReport
+from wfsa.errors import WfsaError
+from wfsa.grammar.ir import GrammarBuilder
 from wfsa.grammar_constraint import GrammarConstraint
 from wfsa.inspect.check_schema import check_json_schema
 from wfsa.integrations.generate import generate
 from wfsa.requests import compile_request
-from wfsa.texts import TextConstraint, TextState, compile_choice, compile_texts
+from wfsa.texts import compile_texts
 from wfsa.version import __version__
 from wfsa.vocab import Vocab
 
@@ -60,41 +45,19 @@ load = Constraint.load
 """Reads a saved constraint of any kind, like :meth:`wfsa.Constraint.load`."""
 
 __all__ = [
-    "ArtifactError",
-    "BudgetError",
-    "Call",
-    "Calls",
-    "CompileOptions",
     "Constraint",
-    "DecodingError",
-    "DecodingWarning",
-    "DocumentError",
+    "GrammarBuilder",
     "GrammarConstraint",
-    "GrammarError",
-    "GrammarWarning",
-    "ItemError",
-    "LimitError",
-    "ReportEntry",
-    "SchemaError",
-    "SchemaOptions",
-    "SchemaReport",
-    "SchemaWarning",
     "State",
-    "StateError",
-    "TextConstraint",
-    "TextState",
     "TokenMask",
     "Vocab",
-    "VocabError",
-    "VocabWarning",
     "WfsaError",
     "__version__",
     "allocate_bitmask",
-    "apply_bitmask_",
-    "cache_info",
+    "apply_bitmask_inplace",
+    "caches",
     "check_json_schema",
     "compile",
-    "compile_choice",
     "compile_gbnf",
     "compile_json_schema",
     "compile_lark",
@@ -103,12 +66,12 @@ __all__ = [
     "compile_structural_tag",
     "compile_texts",
     "compile_tools",
+    "errors",
     "fill_bitmasks",
-    "fill_chain",
-    "fill_tree",
+    "fill_draft_chain",
+    "fill_draft_tree",
     "generate",
     "integrations",
     "load",
     "read_calls",
-    "set_cache_budget",
 ]

@@ -1,41 +1,57 @@
-"""Errors for keyword arguments that a compile function does not have, with the place where they belong.
+"""The options of compile functions, from their keyword arguments.
 
-``compile_json_schema(schema, vocab, whitespace="compact")`` names a field of another options class, and
-``mod="lazy"`` is misspelt.  Python's own message would name the constructor of a dataclass that the caller never saw.
+``compile_json_schema(schema, vocab, whitespace="compact", mode="lazy")`` names fields of two option classes, which no
+caller has to know.  An unknown keyword is a TypeError that names the closest one, or the function that takes it;
+Python's own message would name the constructor of a dataclass that the caller never saw.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from difflib import get_close_matches
 from typing import Any
 
+from wfsa.compile_options import CompileOptions
 from wfsa.grammar.json_schema import SchemaOptions
 
-_SCHEMA_FIELDS = frozenset(field.name for field in fields(SchemaOptions))
+COMPILE_FIELDS = frozenset(field.name for field in fields(CompileOptions))
+SCHEMA_FIELDS = frozenset(field.name for field in fields(SchemaOptions))
 
 
-def refuse_unknown(function: str, names: Iterable[str], allowed: Iterable[str], schema_options: bool = False) -> None:
-    """Raises TypeError if a name is not in `allowed`, the keywords of `function`.
+def compile_options(function: str, keywords: Mapping[str, Any]) -> CompileOptions:
+    """Returns the options in the keywords of `function`, which compiles another source than a JSON Schema.
 
-    schema_options: whether `function` has an argument of this name.
+    Raises TypeError for an unknown keyword or a value of another type, OptionError for a value out of range.
     """
-    allowed = [*allowed, *(["schema_options"] if schema_options else [])]
+    refuse_unknown(function, keywords, COMPILE_FIELDS)
+    return CompileOptions(**keywords)
+
+
+def schema_options(function: str, keywords: Mapping[str, Any]) -> SchemaOptions:
+    """Returns the options of the text of a JSON Schema in the keywords of `function`. Raises as `compile_options`."""
+    refuse_unknown(function, keywords, SCHEMA_FIELDS)
+    return SchemaOptions(**keywords)
+
+
+def both_options(function: str, keywords: Mapping[str, Any]) -> tuple[SchemaOptions, CompileOptions]:
+    """Returns both kinds of options in the keywords of `function`. Raises as `compile_options`."""
+    refuse_unknown(function, keywords, COMPILE_FIELDS | SCHEMA_FIELDS)
+    return (
+        SchemaOptions(**{name: value for name, value in keywords.items() if name in SCHEMA_FIELDS}),
+        CompileOptions(**{name: value for name, value in keywords.items() if name in COMPILE_FIELDS}),
+    )
+
+
+def refuse_unknown(function: str, names: Iterable[str], allowed: Iterable[str]) -> None:
+    """Raises TypeError if a name is not in `allowed`, the keywords of `function`."""
+    allowed = sorted(allowed)
     for name in names:
         if name in allowed:
             continue
-        if name in _SCHEMA_FIELDS:
-            if schema_options:
-                remedy = f"{name} is a field of SchemaOptions: give schema_options=SchemaOptions({name}=...)"
-            else:
-                remedy = f"{name} is a field of SchemaOptions, which is for JSON Schemas"
+        if name in SCHEMA_FIELDS:
+            remedy = f"{name} is an option of JSON Schemas"
         else:
             near = get_close_matches(name, allowed, 1)
-            remedy = f"the closest name is {near[0]}" if near else f"it takes {', '.join(sorted(allowed))}"
+            remedy = f"the closest name is {near[0]}" if near else f"it takes {', '.join(allowed)}"
         raise TypeError(f"{function}() has no argument {name!r}: {remedy}")
-
-
-def known_fields(options: Any) -> tuple[str, ...]:
-    """Returns the names of the fields of an options class."""
-    return tuple(field.name for field in fields(options))

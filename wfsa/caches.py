@@ -20,7 +20,7 @@ DEFAULT_BUDGET = 192 << 20  # bytes
 _PARTS, _OF_AUTOMATA, _OF_NAMES = 16, 5, 1  # the rest is for walks and universes
 
 
-def set_cache_budget(n_bytes: int) -> None:
+def set_cache_bytes(n_bytes: int) -> None:
     """Sets the size of the caches in bytes; entries beyond it are dropped at once, least recently used first.
 
     The budget is for the whole process and all vocabularies. With 0 nothing is cached, and every constraint is compiled
@@ -39,8 +39,8 @@ def set_cache_budget(n_bytes: int) -> None:
 def empty_caches() -> None:
     """Drops all cached entries; the budget stays."""
     limit = cache_info()["total"]["limit"]
-    set_cache_budget(0)
-    set_cache_budget(limit)
+    set_cache_bytes(0)
+    set_cache_bytes(limit)
 
 
 def cache_info() -> dict[str, dict[str, int]]:
@@ -54,4 +54,4 @@ def cache_info() -> dict[str, dict[str, int]]:
     return info | {"total": total}
 
 
-set_cache_budget(DEFAULT_BUDGET)
+set_cache_bytes(DEFAULT_BUDGET)

@@ -12,8 +12,9 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from wfsa.arguments import schema_options
 from wfsa.errors import DecodingError, WfsaError
 from wfsa.grammar.json_schema import SchemaOptions, SchemaSource
 from wfsa.grammar.json_schema.read.python_types import is_function, is_type, type_reader
@@ -21,6 +22,11 @@ from wfsa.grammar.json_schema.read.sources import from_text, to_text
 from wfsa.grammar.json_schema.tools import ToolSchema, listed_tools
 from wfsa.grammar.structural_tag.calls import WrittenCall, read_written_calls
 from wfsa.grammar.structural_tag.tools import FORMATS, require_format
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from wfsa.compile_options import TextKeywords
 
 _THOUGHT = ("<think>", "</think>")
 
@@ -118,7 +124,7 @@ def _call(written: WrittenCall, text: str) -> Call:
 
 
 def read_calls(
-    text: str | bytes, tools: Any, *, format: str | None = None, schema_options: SchemaOptions | None = None
+    text: str | bytes, tools: Any, *, format: str | None = None, **options: Unpack[TextKeywords]
 ) -> Calls:
     """Reads the tool calls of an answer that was written under :func:`wfsa.compile_tools` with the same arguments.
 
@@ -127,7 +133,7 @@ def read_calls(
 
     text: the answer, including the marks of the calls and their special tokens, without its end token.
     tools, format: as for :func:`wfsa.compile_tools`.
-    schema_options: as for :func:`wfsa.compile_tools`.
+    options: those of the text, as for :func:`wfsa.compile_tools`.
 
     Returns a list of :class:`Call`: ``name``, ``arguments``, ``function``. Its ``content`` and ``reasoning`` are the
     text around the calls.
@@ -135,4 +141,4 @@ def read_calls(
     """
     if format is not None:
         require_format(format)
-    return CallReader(tuple(listed_tools(tools)), format, schema_options or SchemaOptions()).read(text)
+    return CallReader(tuple(listed_tools(tools)), format, schema_options("read_calls", options)).read(text)

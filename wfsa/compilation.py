@@ -10,15 +10,14 @@ compiling single keywords (wfsa/explain.py).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
-from typing import Any, Final, NamedTuple, get_args
+from typing import Final, NamedTuple, get_args
 
 from wfsa._ext.constraint import ConstraintCore, build_core, deriving
 from wfsa._ext.regular import Automaton, automaton
-from wfsa.arguments import known_fields, refuse_unknown
 from wfsa.collector import MOST_SECONDS, HeldCollector
 from wfsa.compile_options import CompileOptions
 from wfsa.errors import GrammarError, LimitError, SchemaError
@@ -60,12 +59,10 @@ class Compilation:
     It is the boundary of all stages: any foreign error becomes an error of wfsa, except those of `options.progress`.
     """
 
-    def __init__(self, function: str, options: CompileOptions | None, keywords: Mapping[str, Any]) -> None:
-        of_schemas = function in ("compile_json_schema", "compile_tools", "compile_structural_tag")
-        self._boundary = Boundary(SchemaError if of_schemas else GrammarError)
+    def __init__(self, options: CompileOptions, *, of_schema: bool = False) -> None:
+        self._boundary = Boundary(SchemaError if of_schema else GrammarError)
         self._progress_error: BaseException | None = None
-        refuse_unknown(function, keywords, known_fields(CompileOptions), schema_options=of_schemas)
-        self.options = replace(options or CompileOptions(), **keywords)
+        self.options = options
         self.begin = self.last = time.perf_counter()
         self.stage, self.fraction = "front end", 0.0
         self.stages: dict[str, float] = {}
@@ -92,7 +89,7 @@ class Compilation:
             raise self._progress_error
         if isinstance(error, Exhausted):
             limit = "max_seconds" if str(error).endswith("s") else "max_memory"
-            message = f"compiling passed {error} in stage {self.stage!r}; raise CompileOptions.{limit}"
+            message = f"compiling passed {error} in stage {self.stage!r}; raise {limit}"
             if self.options.mode == "ahead" and self.stage not in ("front end", "terminals", "LR automaton"):
                 message += " or use mode='lazy'"
             raise LimitError("; ".join(filter(None, (message, self.costliest())))) from None
@@ -175,7 +172,7 @@ def _terminals(grammar: Grammar, vocab: Vocab, run: Compilation) -> list[Compile
                 dfa = automaton(t.pattern, run.options.max_terminal_states)
             except LimitError as e:
                 where = f" at {t.origin}" if t.origin else ""
-                remedy = "raise CompileOptions.max_terminal_states"
+                remedy = "raise max_terminal_states"
                 return TooLarge(f"terminal {t.name!r}{where}: {e}; {remedy}", t.origin)
             except RecursionError:
                 where = f" at {t.origin}" if t.origin else ""
@@ -193,7 +190,7 @@ def _resolve(name: str, tokens: Tokens, vocab: Vocab) -> list[int]:
             raise GrammarError(f"terminal {name!r}: the vocabulary has no special token {tokens.name!r}")
         return [token_id]
     if tokens.others:
-        excluded = {*tokens.ids, *vocab.eos_ids.tolist()}
+        excluded = {*tokens.ids, *vocab.eos_token_ids.tolist()}
         return [i for i in range(vocab.n_tokens) if i not in excluded]
     for i in tokens.ids:
         if not 0 <= i < vocab.n_tokens:

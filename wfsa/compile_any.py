@@ -5,40 +5,45 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from wfsa import compiler
 from wfsa.constraint import Constraint
 from wfsa.errors import GrammarError
 from wfsa.grammar.ir import Grammar
 from wfsa.grammar.json_schema.read.python_types import is_function, is_type
-from wfsa.texts import compile_choice
+from wfsa.grammar_constraint import GrammarConstraint
+from wfsa.texts import compile_texts
 from wfsa.vocab import Vocab, require_vocab
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from wfsa.compile_options import CompileKeywords, CompileOptions
+    from wfsa.compile_options import CompileKeywords, SchemaKeywords
 
 _SCHEMA_KEYWORDS = {"$schema", "$ref", "type", "properties", "allOf", "anyOf", "oneOf"}  # a request has none of these
 
 
+@overload
 def compile(
-    source: Any, vocab: Vocab, options: CompileOptions | None = None, **keywords: Unpack[CompileKeywords]
-) -> Constraint:
+    source: Grammar | re.Pattern[str], vocab: Vocab, **options: Unpack[CompileKeywords]
+) -> GrammarConstraint: ...
+@overload
+def compile(source: Any, vocab: Vocab, **options: Unpack[SchemaKeywords]) -> Constraint: ...
+def compile(source: Any, vocab: Vocab, **options: Any) -> Constraint:
     """Compiles a source for a vocabulary, with the function that fits its Python type.
 
     source: a dict, a bool, JSON text of an object, a pydantic model, a dataclass, another type or a
         function goes to :func:`wfsa.compile_json_schema`; ``re.compile(...)`` to :func:`wfsa.compile_regex`; a list,
-        tuple or set of strings, or an Enum of strings, to :func:`wfsa.compile_choice`; a ``wfsa.grammar.Grammar`` is
+        tuple or set of strings, or an Enum of strings, to :func:`wfsa.compile_texts`; a ``wfsa.grammar.Grammar`` is
         compiled itself.
-    options, keywords: a CompileOptions, or fields of it; a choice takes none.
+    options: those of the function; a set of texts takes none.
 
     Texts of grammars and patterns look alike, so they have their own functions: ``compile_lark``, ``compile_gbnf`` and
     ``compile_regex``. Lists of tools have ``compile_tools``.
 
-    Raises GrammarError for a source of another kind, TypeError for options of a choice, and the errors of the functions
-    named here. Example: ``wfsa.compile({"type": "integer"}, vocab)``.
+    Raises GrammarError for a source of another kind, TypeError for options of a set of texts, and the errors of the
+    functions named here. Example: ``wfsa.compile({"type": "integer"}, vocab)``.
     """
     if isinstance(source, Vocab):
         raise GrammarError("the vocabulary is the second argument: wfsa.compile(source, vocab)")
@@ -46,18 +51,18 @@ def compile(
     if isinstance(source, Constraint):
         raise GrammarError("the source is a compiled constraint already; call source.start() to begin a text")
     if isinstance(source, Grammar):
-        return compiler.compile(source, vocab, options, **keywords)
+        return compiler.compile(source, vocab, **options)
     if isinstance(source, re.Pattern):
-        return compiler.compile_regex(source, vocab, options=options, **keywords)
+        return compiler.compile_regex(source, vocab, **options)
     if _is_choice(source):
-        if options is not None or keywords:
-            raise TypeError("a choice takes no options, since it is complete at once; leave them out")
-        return compile_choice(source, vocab)
+        if options:
+            raise TypeError("a set of texts takes no options, since it is complete at once; leave them out")
+        return compile_texts(source, vocab)
     if isinstance(source, dict) and (remedy := _remedy_of_dict(source)):
         raise GrammarError(remedy)
     is_json = isinstance(source, (str, bytes)) and source.strip()[:1] in ("{", b"{")
     if is_json or isinstance(source, (dict, bool)) or is_type(source) or is_function(source):
-        return compiler.compile_json_schema(source, vocab, options=options, **keywords)
+        return compiler.compile_json_schema(source, vocab, **options)
     raise GrammarError(_remedy(source))
 
 

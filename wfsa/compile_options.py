@@ -1,11 +1,23 @@
-"""The options of compiling, as a class and as keywords of every ``compile*`` function."""
+"""The options of compiling, as a class; and the keywords of the ``compile*`` functions, for type checkers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import NoneType
-from typing import Final, Literal, TypedDict, get_args
+from typing import Any, Final, Literal, TypedDict, get_args
+
+from wfsa.errors import OptionError
+from wfsa.grammar.json_schema.options import (
+    AdditionalProperties,
+    Formats,
+    MaxWhitespace,
+    PropertyOrder,
+    Required,
+    Spelling,
+    UniqueItems,
+    Whitespace,
+)
 
 Progress = Callable[[str, float], None]
 _COUNTS: Final = ("max_terminal_states", "max_lr_states", "max_lexer_states", "max_memory", "max_grown_bytes")
@@ -30,7 +42,7 @@ class CompileOptions:
     progress: called as ``progress(stage, fraction)``, 0 <= fraction <= 1, at each step, and with the same values about
         every 50 ms within a long step. An error that it raises ends the compilation.
 
-    Raises ValueError or TypeError for a value of another kind or range.
+    Raises TypeError for a value of another type, OptionError for one out of range.
     """
 
     mode: Mode = "ahead"
@@ -43,8 +55,10 @@ class CompileOptions:
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.mode, str):
+            raise TypeError(f"mode must be 'ahead', 'lazy' or 'background', not {self.mode!r}")
         if self.mode not in get_args(Mode):
-            raise ValueError(f"mode must be 'ahead', 'lazy' or 'background', not {self.mode!r}")
+            raise OptionError(f"mode must be 'ahead', 'lazy' or 'background', not {self.mode!r}")
         if not isinstance(self.max_seconds, (int, float, NoneType)):
             raise TypeError(f"max_seconds must be a number or None, not {self.max_seconds!r}")
         for name in _COUNTS:
@@ -52,7 +66,7 @@ class CompileOptions:
             if not isinstance(value, int) and not (value is None and name == "max_memory"):
                 raise TypeError(f"{name} must be a whole number, not {value!r}")
             if value is not None and not -_MOST <= value <= _MOST:
-                raise ValueError(f"{name} must be at most 2**62, got {value}")
+                raise OptionError(f"{name} must be at most 2**62, got {value}")
 
 
 class CompileKeywords(TypedDict, total=False):
@@ -67,3 +81,24 @@ class CompileKeywords(TypedDict, total=False):
     max_grown_bytes: int
     progress: Progress | None
 
+
+class TextKeywords(TypedDict, total=False):
+    """The fields of :class:`~wfsa.grammar.json_schema.SchemaOptions` as keywords, for type checkers."""
+
+    whitespace: Whitespace
+    max_whitespace: MaxWhitespace
+    indent: int
+    max_depth: int
+    spelling: Spelling
+    property_order: PropertyOrder
+    unique_items: UniqueItems
+    formats: Formats
+    additional_properties: AdditionalProperties
+    required: Required
+    lenient: bool
+    registry: Any
+    draft: int
+
+
+class SchemaKeywords(CompileKeywords, TextKeywords, total=False):
+    """The keywords of functions that compile JSON Schemas: the text's and compiling's."""

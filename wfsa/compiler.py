@@ -22,9 +22,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from wfsa.arguments import both_options, compile_options
 from wfsa.calls import CallReader
 from wfsa.compilation import Compilation, TooLarge, build_tables
-from wfsa.compile_options import CompileKeywords, CompileOptions
+from wfsa.compile_options import CompileKeywords, CompileOptions, SchemaKeywords
 from wfsa.errors import GrammarError, LimitError, SchemaError, SchemaWarning, WfsaError
 from wfsa.grammar.guidance.reader import LarkDialect, read_any_lark
 from wfsa.grammar.ir import Grammar
@@ -55,15 +56,21 @@ _LOG: Final = logging.getLogger("wfsa")  # without a handler, which the applicat
 _CONTRADICTION_SECONDS = 5.0  # of processor time, for the message of a schema that no document satisfies
 
 
-def compile(
-    grammar: Grammar, vocab: Vocab, options: CompileOptions | None = None, **keywords: Unpack[CompileKeywords]
-) -> GrammarConstraint:
-    """Compiles a grammar for a vocabulary.  Keywords are fields of CompileOptions.
+def compile(grammar: Grammar, vocab: Vocab, **options: Unpack[CompileKeywords]) -> GrammarConstraint:
+    """Compiles a grammar for a vocabulary.
 
     Raises GrammarError (no text can be derived, undefined symbols), LimitError, VocabError.
     """
-    with Compilation("compile", options, keywords) as run:
-        return _compiled(grammar, vocab, run)
+    return constraint_of_grammar(lambda: grammar, vocab, compile_options("compile", options))
+
+
+def constraint_of_grammar(read: Callable[[], Grammar], vocab: Vocab, options: CompileOptions) -> GrammarConstraint:
+    """Compiles the grammar that `read` returns, within the limits of `options`, which count its reading too."""
+    with Compilation(options) as run:
+        constraint = _compile(read(), vocab, run)
+        if isinstance(constraint, TooLarge):
+            raise LimitError(constraint.message)
+        return constraint
 
 
 def _compile(
@@ -88,19 +95,18 @@ def _compile(
 def compile_regex(
     pattern: str | re.Pattern[str],
     vocab: Vocab,
-    *,
-    options: CompileOptions | None = None,
-    **keywords: Unpack[CompileKeywords],
+    **options: Unpack[CompileKeywords],
 ) -> GrammarConstraint:
     """Compiles a regex; the whole text must match.
 
     pattern: a text, or ``re.compile(...)`` with its flags.
-    options, keywords: a CompileOptions, or fields of it.
+    options: ``mode``, limits and ``progress``, see :class:`wfsa.compile_options.CompileOptions`.
 
     Raises GrammarError (not a pattern, or not a regular language), LimitError, VocabError.
     """
-    with Compilation("compile_regex", options, keywords) as run:
-        return _compiled(read_regex(pattern_text(pattern)), vocab, run)
+    return constraint_of_grammar(
+        lambda: read_regex(pattern_text(pattern)), vocab, compile_options("compile_regex", options)
+    )
 
 
 def pattern_text(pattern: Any) -> Any:
@@ -111,15 +117,14 @@ def pattern_text(pattern: Any) -> Any:
     return f"(?{flags}){pattern.pattern}" if flags else pattern.pattern
 
 
-def compile_gbnf(
-    text: str, vocab: Vocab, *, options: CompileOptions | None = None, **keywords: Unpack[CompileKeywords]
-) -> GrammarConstraint:
-    """Compiles a GBNF or EBNF grammar, which starts at the rule ``root``.  Keywords are fields of CompileOptions.
+def compile_gbnf(text: str, vocab: Vocab, **options: Unpack[CompileKeywords]) -> GrammarConstraint:
+    """Compiles a GBNF or EBNF grammar, which starts at the rule ``root``.
+
+    options: as for :func:`wfsa.compile_regex`.
 
     Raises GrammarError (with the place), LimitError, VocabError.
     """
-    with Compilation("compile_gbnf", options, keywords) as run:
-        return _compiled(read_gbnf(text), vocab, run)
+    return constraint_of_grammar(lambda: read_gbnf(text), vocab, compile_options("compile_gbnf", options))
 
 
 def compile_lark(
@@ -129,44 +134,50 @@ def compile_lark(
     start: str = "start",
     dialect: LarkDialect = "auto",
     grammars: Mapping[str, Any] | None = None,
-    options: CompileOptions | None = None,
-    **keywords: Unpack[CompileKeywords],
+    **options: Unpack[CompileKeywords],
 ) -> GrammarConstraint:
     """Compiles a Lark grammar, in Lark's own dialect or in llguidance's (docs/guidance.md).
 
     start: the start rule.
     dialect: "lark", "llguidance", or "auto": llguidance's if the text uses a construct that Lark does not have.
     grammars: the grammars that ``@name`` refers to in llguidance's dialect, by name: Lark text or a JSON Schema.
-    options, keywords: a CompileOptions, or fields of it.
+    options: as for :func:`wfsa.compile_regex`.
 
     Raises GrammarError, LimitError, VocabError.  Warns (GrammarWarning) about parts that are not enforced.
     """
-    with Compilation("compile_lark", options, keywords) as run:
-        return _compiled(read_any_lark(text, dialect=dialect, start=start, grammars=grammars), vocab, run)
+    return constraint_of_grammar(
+        lambda: read_any_lark(text, dialect=dialect, start=start, grammars=grammars), vocab,
+        compile_options("compile_lark", options),
+    )  # fmt: skip
 
 
-def compile_json_schema(
-    schema: Any,
-    vocab: Vocab,
-    *,
-    schema_options: SchemaOptions | None = None,
-    options: CompileOptions | None = None,
-    **keywords: Unpack[CompileKeywords],
-) -> GrammarConstraint:
+def compile_json_schema(schema: Any, vocab: Vocab, **options: Unpack[SchemaKeywords]) -> GrammarConstraint:
     """Compiles a JSON Schema.
 
     schema: a dict, a boolean, JSON text, a type that pydantic knows, or a function, which means the object of its
         arguments. Objects of a type have only the members that the type names, unless it allows extra members; a dict
         has the meaning of JSON Schema.
-    schema_options: freedoms of the text, for example white space; see :class:`wfsa.SchemaOptions`.
-    options, keywords: a CompileOptions, or fields of it.
+    options: freedoms of the text such as ``whitespace="compact"``, see
+        :class:`wfsa.grammar.json_schema.SchemaOptions`; and those of :func:`wfsa.compile_regex`.
 
     ``constraint.report`` lists by JSON pointer how each keyword is enforced and which spellings are refused.
-    Raises SchemaError, LimitError, VocabError.  Warns (SchemaWarning) about keywords that are probably misspelt.
+    Raises SchemaError, LimitError, VocabError; TypeError and OptionError for options.  Warns (SchemaWarning) about
+    keywords that are probably misspelt.
+    Example: ``wfsa.compile_json_schema({"type": "integer"}, vocab, mode="lazy")``.
     """
-    schema_options = schema_options or SchemaOptions()
+    of_text, of_compiling = both_options("compile_json_schema", options)
+    return constraint_of_schema(schema, vocab, of_text, of_compiling, stacklevel=3)
+
+
+def constraint_of_schema(
+    schema: Any, vocab: Vocab, schema_options: SchemaOptions, options: CompileOptions, *, stacklevel: int = 2
+) -> GrammarConstraint:
+    """Compiles a JSON Schema, as `compile_json_schema` does, under options that have been read already.
+
+    stacklevel: of the warning about misspelt keywords; 2 means the caller.
+    """
     try:
-        with Compilation("compile_json_schema", options, keywords) as run:
+        with Compilation(options, of_schema=True) as run:
             if not isinstance(schema, (dict, bool)):
                 schema = schema_of(schema)
             constraint, slips = _compile_read(read_json_schema, schema, schema_options, vocab, run)
@@ -176,7 +187,7 @@ def compile_json_schema(
             raise
         raise NoDocument(f"no document satisfies the schema: {contradiction_text(places)}") from e
     if slips:
-        warnings.warn(slips_text(slips), SchemaWarning, stacklevel=2)
+        warnings.warn(slips_text(slips), SchemaWarning, stacklevel=stacklevel)
     return constraint
 
 
@@ -189,7 +200,7 @@ def _contradiction(schema: Any, options: SchemaOptions, vocab: Vocab, seconds: f
         if time.thread_time() > until:
             return False
         try:
-            with Compilation("compile_json_schema", lazy, {}) as run:
+            with Compilation(lazy, of_schema=True) as run:
                 _compile_read(read_json_schema, some, options.as_written(), vocab, run)
         except NoDocument:
             return True
@@ -211,9 +222,7 @@ def compile_tools(
     tool_choice: Any = None,
     parallel: bool = True,
     format: str | None = None,
-    schema_options: SchemaOptions | None = None,
-    options: CompileOptions | None = None,
-    **keywords: Unpack[CompileKeywords],
+    **options: Unpack[SchemaKeywords],
 ) -> GrammarConstraint:
     """Compiles a list of tools to a constraint for answers that call them.
 
@@ -224,57 +233,59 @@ def compile_tools(
     tool_choice: only with a format. "auto", the default: text and calls; "required": at least one call; "none": text
         without a call; a tool's name, or OpenAI's object for one: calls of that tool.
     parallel: whether an answer may have several calls.
-    schema_options, options, keywords: as for :func:`wfsa.compile_json_schema`.
+    options: as for :func:`wfsa.compile_json_schema`.
 
     ``constraint.calls(text)`` reads the calls of an answer, with arguments converted to the types of the tools.
-    Raises SchemaError, LimitError, VocabError.  Warns (SchemaWarning) about keywords that are probably misspelt.
+    Raises SchemaError, LimitError, VocabError; TypeError and OptionError for options.  Warns (SchemaWarning) about
+    keywords that are probably misspelt.
     """
-    schema_options = schema_options or SchemaOptions()
+    of_text, of_compiling = both_options("compile_tools", options)
     if format is not None:
         listed = listed_tools(tools)
         tag = tools_tag(listed, tool_choice or "auto", parallel, format)
-        constraint = compile_structural_tag(tag, vocab, schema_options=schema_options, options=options, **keywords)
-        return replace(constraint, _call_reader=CallReader(tuple(listed), format, schema_options))
+        constraint = constraint_of_tag(tag, vocab, of_text, of_compiling, stacklevel=3)
+        return replace(constraint, _call_reader=CallReader(tuple(listed), format, of_text))
     if tool_choice is not None:
         raise SchemaError("tool_choice needs the format in which the model writes calls, like format='hermes'; at $")
-    with Compilation("compile_tools", options, keywords) as run:
+    with Compilation(of_compiling, of_schema=True) as run:
         reader = None
         if not is_response_format(tools):
             tools = listed_tools(tools)
-            reader = CallReader(tuple(tools), None, schema_options)
-        constraint, slips = _compile_read(read_tools, tools, schema_options, vocab, run)
+            reader = CallReader(tuple(tools), None, of_text)
+        constraint, slips = _compile_read(read_tools, tools, of_text, vocab, run)
     if slips:
         warnings.warn(slips_text(slips), SchemaWarning, stacklevel=2)
     return replace(constraint, _call_reader=reader)
 
 
-def compile_structural_tag(
-    tag: Any,
-    vocab: Vocab,
-    *,
-    schema_options: SchemaOptions | None = None,
-    options: CompileOptions | None = None,
-    **keywords: Unpack[CompileKeywords],
-) -> GrammarConstraint:
+def compile_structural_tag(tag: Any, vocab: Vocab, **options: Unpack[SchemaKeywords]) -> GrammarConstraint:
     """Compiles a structural tag: a text with free parts, tags and calls.
 
     tag: a dict, or its JSON text, in the form of XGrammar, vLLM and SGLang, or in the older form
         (wfsa/grammar/structural_tag/lowering.py lists the formats).
-    schema_options: for the schemas in the tag.
-    options, keywords: a CompileOptions, or fields of it.
+    options: as for :func:`wfsa.compile_json_schema`; those of the text are for the schemas in the tag.
 
     ``constraint.report`` lists by JSON pointer how their keywords are enforced; ``uniqueItems`` is not, inside a tag.
-    Raises SchemaError (ends in the place: ``at $.format.tags[2].begin``), GrammarError, LimitError, VocabError.
+    Raises SchemaError (ends in the place: ``at $.format.tags[2].begin``), GrammarError, LimitError, VocabError;
+    TypeError and OptionError for options.
     """
+    of_text, of_compiling = both_options("compile_structural_tag", options)
+    return constraint_of_tag(tag, vocab, of_text, of_compiling, stacklevel=3)
+
+
+def constraint_of_tag(
+    tag: Any, vocab: Vocab, schema_options: SchemaOptions, options: CompileOptions, *, stacklevel: int = 2
+) -> GrammarConstraint:
+    """Compiles a structural tag, as `compile_structural_tag` does, under options that have been read already."""
     names = _TokenNames(require_vocab(vocab))
 
     def read(tag: Any, schema_options: SchemaOptions, dropped: frozenset[str]) -> LoweredSchema:
         return read_structural_tag(tag, names, schema_options, dropped)
 
-    with Compilation("compile_structural_tag", options, keywords) as run:
-        constraint, slips = _compile_read(read, tag, schema_options or SchemaOptions(), vocab, run)
+    with Compilation(options, of_schema=True) as run:
+        constraint, slips = _compile_read(read, tag, schema_options, vocab, run)
     if slips:
-        warnings.warn(slips_text(slips), SchemaWarning, stacklevel=2)
+        warnings.warn(slips_text(slips), SchemaWarning, stacklevel=stacklevel)
     return constraint
 
 
@@ -288,18 +299,11 @@ class _TokenNames:
         return self._vocab.ids_of_text(text)
 
     def special_names(self) -> dict[str, int]:
-        ends = set(self._vocab.eos_ids.tolist())
+        ends = set(self._vocab.eos_token_ids.tolist())
         return {name: number for name, number in self._vocab.special_names.items() if number not in ends}
 
     def is_token(self, number: int) -> bool:
         return 0 <= number < self._vocab.n_tokens
-
-
-def _compiled(grammar: Grammar, vocab: Vocab, run: Compilation) -> GrammarConstraint:
-    constraint = _compile(grammar, vocab, run)
-    if isinstance(constraint, TooLarge):
-        raise LimitError(constraint.message)
-    return constraint
 
 
 def _compile_read(

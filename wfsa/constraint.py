@@ -68,23 +68,23 @@ class Constraint(ABC):
 
     # --- decoding -------------------------------------------------------------------------------------------
 
-    def start(self, *, stop_ids: Iterable[int | str] | None = None) -> State:
+    def start(self, *, stop_token_ids: Iterable[int | str] | None = None) -> State:
         """Returns a state before the first token.
 
-        stop_ids: the tokens that end this sequence, in place of the vocabulary's end tokens: ids, names of special
+        stop_token_ids: the tokens that end this sequence, in place of the vocabulary's end tokens: ids, names of
+            special
             tokens, or texts, each of which means all tokens with this text. A stop token is allowed exactly where the
-            text may end, never as text, and committing one finishes the state. ``min_tokens`` counts without them.
+            text may end, never as text, and committing one finishes the state. ``min_tokens()`` counts without them.
 
         If other tokens cannot spell a stop token, texts that contain its bytes can no longer be written: masks exclude
-        them, as far as ``min_tokens`` is known.
-        Raises StateError if every text contains such bytes, if `stop_ids` is empty, unknown or out of range, or if the
-        grammar itself uses one of these tokens, or an end token of the vocabulary, by its id.
+        them, as far as ``min_tokens()`` is known.
+        Raises StateError if every text contains such bytes, if `stop_token_ids` is empty, unknown or out of range, or
+        if the grammar itself uses one of these tokens, or an end token of the vocabulary, by its id.
         """
-        return self._start(self._checked_stops(stop_ids))
+        return self._start(self._checked_stops(stop_token_ids))
 
-    @property
     def min_tokens(self) -> int:
-        """The number of tokens that suffice for a text, including the end token: ``start().min_tokens()``.
+        """Returns a number of tokens that suffices for a text, including the end token: ``start().min_tokens()``.
 
         Raises StateError if it is not known.
         """
@@ -94,29 +94,29 @@ class Constraint(ABC):
     def has_min_tokens(self) -> bool:
         """Whether the number of tokens that a text needs is known: ``start().has_min_tokens``.
 
-        If not, ``min_tokens`` raises, and a budget has no effect on masks.
+        If not, ``min_tokens()`` raises, and `max_tokens` has no effect on masks.
         """
         return self.start().has_min_tokens
 
     @abstractmethod
-    def _start(self, stop_ids: list[int] | None) -> State: ...
+    def _start(self, stop_token_ids: list[int] | None) -> State: ...
 
-    def _checked_stops(self, stop_ids: Iterable[int | str] | None) -> list[int] | None:
-        if stop_ids is None:
+    def _checked_stops(self, stop_token_ids: Iterable[int | str] | None) -> list[int] | None:
+        if stop_token_ids is None:
             return None
-        if isinstance(stop_ids, (str, bytes)):
-            raise StateError(f"stop_ids must be a list of ids or texts, not the single text {stop_ids!r}")
-        stops = sorted({number for i in stop_ids for number in self._ids_of(i)})
+        if isinstance(stop_token_ids, (str, bytes)):
+            raise StateError(f"stop_token_ids must be a list of ids or texts, not the single text {stop_token_ids!r}")
+        stops = sorted({number for i in stop_token_ids for number in self._ids_of(i)})
         if not stops:
-            raise StateError("stop_ids is empty, so no text could end; pass None for the vocabulary's end tokens")
+            raise StateError("stop_token_ids is empty, so no text could end; pass None for the vocabulary's end tokens")
         if not 0 <= stops[0] <= stops[-1] < self.vocab.n_tokens:
             bad = stops[0] if stops[0] < 0 else stops[-1]
             raise StateError(f"stop id {bad} is out of range: the vocabulary has {self.vocab.n_tokens} tokens")
         grammar_tokens = self._core.grammar_tokens()
-        for kind, ids in (("stop id", stops), ("end token", self.vocab.eos_ids.tolist())):
+        for kind, ids in (("stop id", stops), ("end token", self.vocab.eos_token_ids.tolist())):
             both = grammar_tokens.intersection(ids)
             if both:
-                raise StateError(f"{kind} {min(both)} is a token of the grammar; stop_ids cannot be used with it")
+                raise StateError(f"{kind} {min(both)} is a token of the grammar; stop_token_ids cannot be used with it")
         return stops
 
     def _ids_of(self, token: int | str) -> list[int]:
@@ -247,14 +247,14 @@ class Constraint(ABC):
             return f"{named} is refused: the text has ended"
         if token_id in state.get_mask():
             return f"{named} is allowed"
-        is_end = token_id in state.end_ids
-        if not is_end and token_id in self.vocab.special_ids:
+        is_end = token_id in state.stop_token_ids
+        if not is_end and token_id in self.vocab.special_token_ids:
             return f"{named} is refused: a special token is not text; expected {self._expected(state)}"
         probe, n_allowed = state.fork(), 0
         while not is_end and n_allowed < len(data) and probe.commit_bytes(data[n_allowed : n_allowed + 1]):
             n_allowed += 1
         refused = b"" if is_end else data[n_allowed : n_allowed + 1]
-        reasons = "; ".join(self.reasons(probe.text(), refused))
+        reasons = "; ".join(self.reasons(probe.output_bytes(), refused))
         after = f" after {data[:n_allowed]!r}" if n_allowed else ""
         if is_end:
             return f"{named} is refused: the text cannot end here; {reasons or f'expected {self._expected(probe)}'}"

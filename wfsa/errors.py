@@ -3,9 +3,12 @@
 A message contains what is wrong, where (a span, a rule name or a JSON pointer ``$.path``), the value and the limit if
 there is one, and the remedy.
 
-Compiling raises only these errors.  An unexpected error becomes a SchemaError or GrammarError that chains it and asks
-for a report (:mod:`wfsa.grammar.boundary`).  TypeError and ValueError are for wrong calls: an unknown keyword, an
-option of another type.
+One policy.  An input that is wrong, in its content or its type, raises one of these errors, so that one
+``except WfsaError`` catches every bad schema, tokenizer, text or number; each is also a ValueError.  A call
+that is wrong for every input raises TypeError: an unknown keyword, an option of another type, an object where an
+integer is needed.
+A file that cannot be read or written raises OSError.  An unexpected error while compiling becomes a SchemaError or
+GrammarError that chains it and asks for a report (:mod:`wfsa.grammar.boundary`).
 """
 
 from __future__ import annotations
@@ -13,6 +16,10 @@ from __future__ import annotations
 
 class WfsaError(ValueError):
     """Base class of every error that wfsa raises on bad input."""
+
+
+class OptionError(WfsaError):
+    """An option with a value that is out of range or unknown; names the option, the value and what is allowed."""
 
 
 class GrammarError(WfsaError):
@@ -32,7 +39,7 @@ class SchemaWarning(UserWarning):
 
 
 class LimitError(WfsaError):
-    """A limit of :class:`wfsa.CompileOptions` that was passed; names the costliest place and the limit to raise."""
+    """A limit of compiling that was passed; names the costliest place and the limit to raise."""
 
 
 class ArtifactError(WfsaError):

@@ -81,11 +81,11 @@ class GrammarConstraint(Constraint):
     def wait(self, seconds: float | None = None) -> bool:
         return self._core.wait(seconds)
 
-    def _start(self, stop_ids: list[int] | None) -> State:
-        return self._core.start(self, stop_ids)
+    def _start(self, stop_token_ids: list[int] | None) -> State:
+        return self._core.start(self, stop_token_ids)
 
     def set_max_grown_bytes(self, n: int) -> None:
-        """Sets the limit of tables added while decoding, in bytes: ``CompileOptions.max_grown_bytes``."""
+        """Sets the limit of tables added while decoding, in bytes; `max_grown_bytes` of compiling."""
         self._core.set_budget(n)
 
     def memory(self) -> dict[str, int]:
@@ -175,7 +175,7 @@ class GrammarConstraint(Constraint):
 def _compile_part(grammar: Grammar, seconds: float) -> GrammarConstraint:
     """Compiles one keyword of a schema over single bytes, for an explanation."""
     vocab = byte_vocab()
-    with Compilation("compile", CompileOptions(mode="lazy", max_seconds=seconds), {}) as run:
+    with Compilation(CompileOptions(mode="lazy", max_seconds=seconds)) as run:
         core = build_tables(grammar, vocab, run)
         if isinstance(core, TooLarge):
             raise LimitError(core.message)

@@ -1,6 +1,7 @@
 """The tokens of forced bytes, which a serving stack can write without running the model.
 
-Problem.  ``state.forced()`` returns bytes; a model reads tokens.  The bytes are certain, their split is not.  After
+Problem.  ``state.forced_bytes()`` returns bytes; a model reads tokens.  The bytes are certain, their split is not.
+After
 ``{"`` two properties ``orderId`` and ``orderName`` force ``order``, which is a token.  But ``orderId`` is a token too,
 and a model that has never read ``order`` followed by ``Id`` then writes nonsense.  Tokens already written must not be
 split again, as early implementations did, since sampling, caches and drafts depend on them.
@@ -39,10 +40,10 @@ Encode = Callable[[str], Sequence[int]]
 def forced_tokens(state: State, vocab: Vocab, tokenizer: Any, limit: int = 4096) -> list[int]:
     """Returns tokens that may be committed without running the model; see :meth:`wfsa.State.forced_tokens`."""
     encode = _encoder(tokenizer)
-    forced = _whole_characters(state.forced(limit))
+    forced = _whole_characters(state.forced_bytes(limit))
     if not forced:
         return []
-    text = state.text()
+    text = state.output_bytes()
     agreed: list[int] | None = None
     for end in [len(forced), *_crossings(state, vocab, forced)]:
         part = _whole_characters(forced[:end])
@@ -110,7 +111,7 @@ class _Ordered:
     """The tokens of a vocabulary that are text, in byte order."""
 
     def __init__(self, vocab: Vocab) -> None:
-        special = set(vocab.special_ids.tolist())
+        special = set(vocab.special_token_ids.tolist())
         self.tokens = sorted(token for i, token in enumerate(vocab.tokens) if i not in special)
         self.longest = max(map(len, self.tokens), default=0)
 

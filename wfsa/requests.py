@@ -12,33 +12,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wfsa.arguments import both_options
 from wfsa.calls import CallReader
-from wfsa.compiler import (
-    compile_gbnf,
-    compile_json_schema,
-    compile_lark,
-    compile_regex,
-    compile_structural_tag,
-    pattern_text,
-)
+from wfsa.compile_options import CompileOptions
+from wfsa.compiler import constraint_of_grammar, constraint_of_schema, constraint_of_tag, pattern_text
 from wfsa.constraint import Constraint
 from wfsa.errors import SchemaError
 from wfsa.grammar.boundary import Boundary
+from wfsa.grammar.guidance.reader import read_any_lark
+from wfsa.grammar.ir import Grammar
 from wfsa.grammar.json_schema import SchemaOptions
 from wfsa.grammar.json_schema.read.keywords import shown
 from wfsa.grammar.json_schema.read.strict import as_asked
 from wfsa.grammar.json_schema.tools import listed_tools
 from wfsa.grammar.json_text import read_json
+from wfsa.grammar.notation.gbnf import read_gbnf
+from wfsa.grammar.regex.grammar import read_regex
 from wfsa.grammar.structural_tag.tools import tools_tag
 from wfsa.grammar_constraint import GrammarConstraint
-from wfsa.texts import compile_choice
+from wfsa.texts import compile_texts
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from wfsa.compile_options import CompileKeywords, CompileOptions
+    from wfsa.compile_options import SchemaKeywords
     from wfsa.vocab import Vocab
 
 _OBJECT = {"type": "object"}
@@ -51,27 +51,27 @@ def compile_request(
     vocab: Vocab,
     *,
     tool_format: str = "hermes",
-    schema_options: SchemaOptions | None = None,
-    options: CompileOptions | None = None,
-    **keywords: Unpack[CompileKeywords],
+    **options: Unpack[SchemaKeywords],
 ) -> Constraint | None:
     """Returns the constraint of a request's answer; None if the request sets no format.
 
     request: the request's JSON object, as a dict.
     tool_format: how the model writes calls (:func:`wfsa.compile_tools`). The constraint of a request with tools reads
         them back (``constraint.calls(text)``).
+    options: as for :func:`wfsa.compile_json_schema`.
 
     Next to a format of the answer, tools under ``tool_choice`` "auto" have no effect, since a server checks the format.
     Raises SchemaError for a wrong field and for two different formats, and the errors of the compile functions.
     """
+    of_text, of_compiling = both_options("compile_request", options)
     kind_and_source = source_of(request, tool_format)
     if kind_and_source is None:
         return None
     kind, source = kind_and_source
-    constraint = compile_kind(kind, source, vocab, schema_options=schema_options, options=options, **keywords)
+    constraint = compile_kind(kind, source, vocab, of_text, of_compiling)
     is_from_tools = kind == "structural_tag" and all(field.kind != kind for field in _format_fields(request))
     if is_from_tools and isinstance(constraint, GrammarConstraint):
-        reader = CallReader(tuple(listed_tools(request["tools"])), tool_format, schema_options or SchemaOptions())
+        reader = CallReader(tuple(listed_tools(request["tools"])), tool_format, of_text)
         return replace(constraint, _call_reader=reader)
     return constraint
 
@@ -100,39 +100,31 @@ def source_of(request: Mapping[str, Any], tool_format: str = "hermes") -> tuple[
 
 
 def compile_kind(
-    kind: str,
-    value: Any,
-    vocab: Vocab,
-    *,
-    schema_options: SchemaOptions | None = None,
-    options: CompileOptions | None = None,
-    **keywords: Unpack[CompileKeywords],
+    kind: str, value: Any, vocab: Vocab, schema_options: SchemaOptions, options: CompileOptions
 ) -> Constraint:
     """Compiles one of `KINDS`: "json" (a schema or its text), "choice" (a list of texts or its JSON text), ...
 
     Raises SchemaError for an unknown kind, and the errors of the compile functions.
     """
-    schemas: dict[str, Any] = {"schema_options": schema_options, "options": options, **keywords}
-    plain: dict[str, Any] = {"options": options, **keywords}
     if kind == "json":
-        return compile_json_schema(value, vocab, **schemas)
+        return constraint_of_schema(value, vocab, schema_options, options)
     if kind == "json_object":
-        return compile_json_schema(_OBJECT, vocab, **schemas)
+        return constraint_of_schema(_OBJECT, vocab, schema_options, options)
     if kind == "structural_tag":
-        return compile_structural_tag(value, vocab, **schemas)
+        return constraint_of_tag(value, vocab, schema_options, options)
     if kind == "choice":
-        return compile_choice(_choices(value), vocab)
-    by_text: dict[str, Callable[..., Constraint]] = {"regex": compile_regex, "grammar": grammar_compiler(value)}
-    if not isinstance(kind, str) or kind not in by_text:
+        return compile_texts(_choices(value), vocab)
+    readers: dict[str, Callable[[Any], Grammar]] = {"regex": read_regex, "grammar": grammar_of_text}
+    if not isinstance(kind, str) or kind not in readers:
         raise SchemaError(f"a constraint of the kind {shown(kind)} is not known; known are {', '.join(KINDS)}; at $")
     if not isinstance(value, str):
         raise SchemaError(f"{kind} must be a text, not {type(value).__name__}; at $.{kind}")
-    return by_text[kind](value, vocab, **plain)
+    return constraint_of_grammar(partial(readers[kind], value), vocab, options)
 
 
-def grammar_compiler(text: Any) -> Callable[..., Constraint]:
-    """Returns `compile_gbnf` or `compile_lark`, by the notation of a grammar's rules."""
-    return compile_gbnf if isinstance(text, str) and "::=" in text else compile_lark
+def grammar_of_text(text: str) -> Grammar:
+    """Reads a grammar: EBNF if it contains ``::=``, else Lark."""
+    return read_gbnf(text) if "::=" in text else read_any_lark(text)
 
 
 @Boundary(SchemaError)

@@ -99,7 +99,7 @@ def _grammar() -> dict[str, Any]:
     from wfsa.decoding import disc_law
 
     texts = [b"<pad>", b"</s>", *(t.encode() for t in ("a", "b", "ab", "0", "01", "12", ",", "[", "]", "],", "[0"))]
-    vocab = wfsa.Vocab(texts + [b" ", b"[]", b"{"], special_ids=[0], eos_ids=[1])
+    vocab = wfsa.Vocab(texts + [b" ", b"[]", b"{"], special_token_ids=[0], eos_token_ids=[1])
     # The language is finite, so that every draw ends and the law of K draws is defined.
     constraint = wfsa.compile_gbnf('root ::= "[" (v ("," v ("," v)?)?)? "]"\nv ::= "a" | "b" | "0" | "12"', vocab)
     law = disc_law(_tiny_model(3), [3, 4, 5], constraint=constraint, max_new_tokens=9)

@@ -21,7 +21,7 @@ class GLRMask:
     name = "glrmask"
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        special = set(vocabulary.special_ids)
+        special = set(vocabulary.special_token_ids)
         text = {i: token for i, token in enumerate(vocabulary.tokens) if token and i not in special}
         self.vocab = glrmask.Vocab.from_id_to_bytes(text)
 

@@ -22,8 +22,8 @@ class _Tokenizer:
     """Has the attributes that `llguidance.TokenizerWrapper` reads; 0xFF marks a special token's name."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        special = set(vocabulary.special_ids)
-        self.eos_token_id = vocabulary.eos_ids[0]
+        special = set(vocabulary.special_token_ids)
+        self.eos_token_id = vocabulary.eos_token_ids[0]
         self.bos_token_id = None
         self.special_token_ids = sorted(special)
         self.tokens = [b"\xff" + t if i in special else t for i, t in enumerate(vocabulary.tokens)]
@@ -41,7 +41,7 @@ class LLGuidance:
     def __init__(self, vocabulary: Vocabulary) -> None:
         wrapper = llguidance.TokenizerWrapper(_Tokenizer(vocabulary))
         self.tokenizer = llguidance.LLTokenizer(wrapper, n_vocab=len(vocabulary.tokens))
-        self.eos = vocabulary.eos_ids[0]
+        self.eos = vocabulary.eos_token_ids[0]
 
     def prepare(self, kind: Kind, source: Any) -> Any:
         return json.dumps(source) if kind == "json_schema" else source

@@ -20,12 +20,12 @@ class WfsaAhead:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocab = wfsa.Vocab(
-            vocabulary.tokens, special_ids=vocabulary.special_ids, eos_ids=vocabulary.eos_ids
+            vocabulary.tokens, special_token_ids=vocabulary.special_token_ids, eos_token_ids=vocabulary.eos_token_ids
         )
-        self.eos = vocabulary.eos_ids[0]
-        options = wfsa.SchemaOptions(property_order=self.order)
+        self.eos = vocabulary.eos_token_ids[0]
+        options = wfsa.grammar.json_schema.SchemaOptions(property_order=self.order)
         self.front_ends: dict[Kind, Callable[..., Any]] = {
-            "json_schema": partial(wfsa.compile_json_schema, schema_options=options),
+            "json_schema": partial(wfsa.compile_json_schema, **options.keywords()),
             "lark": wfsa.compile_lark,
             "gbnf": wfsa.compile_gbnf,
         }

@@ -26,10 +26,10 @@ class XGrammar:
             vocabulary.tokens,
             vocab_type=xgrammar.VocabType.RAW,
             vocab_size=len(vocabulary.tokens),
-            stop_token_ids=[vocabulary.eos_ids[0]],
+            stop_token_ids=[vocabulary.eos_token_ids[0]],
         )
         self.compiler = xgrammar.GrammarCompiler(info, max_threads=1, cache_enabled=False)
-        self.eos = vocabulary.eos_ids[0]
+        self.eos = vocabulary.eos_token_ids[0]
 
     def prepare(self, kind: Kind, source: Any) -> Any:
         return json.dumps(source) if kind == "json_schema" else source

@@ -85,7 +85,7 @@ def main(args: argparse.Namespace) -> Path:
 
 def _vocab(name: str) -> wfsa.Vocab:
     data = read_vocabulary(name)
-    return wfsa.Vocab(data.tokens, special_ids=data.special_ids, eos_ids=data.eos_ids)
+    return wfsa.Vocab(data.tokens, special_token_ids=data.special_token_ids, eos_token_ids=data.eos_token_ids)
 
 
 def _schemas(rows: Iterator[dict[str, Any]], n: int, vocab: wfsa.Vocab) -> list[tuple[str, Any, list[str], list[bool]]]:
@@ -134,8 +134,8 @@ def _levels(
 
     disk = {"folder": folder / "near", "disk_bytes": 1 << 32}
     for url, options in ((f"file://{folder}/levels", {}), (f"{s3[0]}/levels", s3[1])):
-        wfsa.set_cache_budget(0)
-        wfsa.set_cache_budget(192 << 20)
+        wfsa.caches.set_cache_bytes(0)
+        wfsa.caches.set_cache_bytes(192 << 20)
         what = "S3" if options else "a folder"
         with ConstraintStore(url, vocab, url_options=options, disk_bytes=0, remote_seconds=30) as store:
             ask("compile" if not options else "compile, again", store)
@@ -153,8 +153,8 @@ def _levels(
     with ConstraintStore(None, vocab, **disk) as store:
         ask("disk", store)
         assert store.stats().disk_hits == len(schemas)
-    wfsa.set_cache_budget(0)
-    wfsa.set_cache_budget(192 << 20)
+    wfsa.caches.set_cache_bytes(0)
+    wfsa.caches.set_cache_bytes(192 << 20)
     for _, schema, _, _ in schemas:
         begin = time.perf_counter()
         wfsa.compile_json_schema(schema, vocab, mode="lazy")
@@ -247,7 +247,7 @@ def _left(objects: Place, names: set[str]) -> tuple[int, int]:
             continue
         try:
             from_bytes(data, name)
-        except wfsa.ArtifactError:
+        except wfsa.errors.ArtifactError:
             damaged += 1
     return absent, damaged
 

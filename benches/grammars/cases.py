@@ -87,7 +87,7 @@ CASES: dict[str, Case] = {
 def make_jobs(names: list[str], vocabulary: str, n_texts: int) -> list[Job]:
     words = read_vocabulary(vocabulary)
     encode = encoder(words).encode
-    skipped = {*words.special_ids, *words.added_ids}
+    skipped = {*words.special_token_ids, *words.added_ids}
     single = {token[0]: i for i, token in enumerate(words.tokens) if len(token) == 1 and i not in skipped}
     jobs = []
     for name in names:

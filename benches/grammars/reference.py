@@ -113,10 +113,10 @@ def literal(grammar: Grammar, vocab: wfsa.Vocab, tokens: list[int]) -> dict[str,
     import wfsa.reference
 
     made = wfsa.reference.compile(grammar, vocab)
-    state: list[Any] = [made.start()]
+    state: list[Any] = [made.begin()]
 
     def commit(token: int) -> None:
-        state[0] = state[0].commit(token)
+        state[0] = state[0].after(token)
 
     if grammar.policy == "cfg":
         automata, seconds = timed(made.build)
@@ -128,24 +128,24 @@ def literal(grammar: Grammar, vocab: wfsa.Vocab, tokens: list[int]) -> dict[str,
         automata = [dwa for one in places for dwa in (one.needed, one.inhibited)]
         lexed, tables = [], [one.sets for one in places]
         used = {(n, x) for n, one in enumerate(places) for dwa in (one.needed, one.inhibited) for x in weights(dwa)}
-    agrees(grammar, vocab, made.start(), tokens)
+    agrees(grammar, vocab, made.begin(), tokens)
     return {
         "lexer states": len(made.lexer.states()), "LR states": made.tables.n_states,
         "terminal states": sum(one.n_states for one in lexed), "terminal arcs": sum(one.n_arcs for one in lexed),
         "states": sum(one.n_states for one in automata), "arcs": sum(one.n_arcs for one in automata),
         "weights": len(used), "bytes": sum(len(tables[n][weight].serialize()) for n, weight in used),
         "depth": max(one.depth() for one in automata),
-        "build, ms": 1e3 * seconds, "mask, µs": masks(lambda: state[0].get_mask(), commit, tokens),
+        "build, ms": 1e3 * seconds, "mask, µs": masks(lambda: state[0].allowed(), commit, tokens),
         **(counted(made) if grammar.policy == "cfg" else {}),
     }  # fmt: skip
 
 
 def places_along(made: Any, tokens: list[int]) -> list[Any]:
     """Return the automata of all places that the text reaches, under "longest"."""
-    state, automata = made.start(), {}
+    state, automata = made.begin(), {}
     for token in tokens:
         automata.update((place, made.reading_dwas(place)) for place, _ in state.configs)
-        state = state.commit(token)
+        state = state.after(token)
     return list(automata.values())
 
 
@@ -157,9 +157,9 @@ def agrees(grammar: Grammar, vocab: wfsa.Vocab, state: Any, tokens: list[int]) -
     """Raise AssertionError if a mask along the text differs from the engine's."""
     twin = wfsa.compile(grammar, vocab).start()
     for token in tokens:
-        assert list(state.get_mask()) == twin.get_mask().ids().tolist(), twin.text()
-        state = state.commit(token)
-        assert state is not None and twin.commit(token), twin.text()
+        assert list(state.allowed()) == twin.get_mask().ids().tolist(), twin.output_bytes()
+        state = state.after(token)
+        assert state is not None and twin.commit(token), twin.output_bytes()
 
 
 def counted(made: Any) -> dict[str, int]:
@@ -193,7 +193,9 @@ def n_effects(template: Any) -> int:
 
 
 def engine(grammar: Grammar, vocab: wfsa.Vocab, tokens: list[int]) -> dict[str, Any]:
-    fresh = wfsa.Vocab(vocab.tokens, special_ids=vocab.special_ids, eos_ids=vocab.eos_ids)  # walks of its own
+    fresh = wfsa.Vocab(
+        vocab.tokens, special_token_ids=vocab.special_token_ids, eos_token_ids=vocab.eos_token_ids
+    )  # walks of its own
     made, seconds = timed(lambda: wfsa.compile(grammar, fresh))
     state, buffer = made.start(), np.zeros((vocab.n_tokens + 31) // 32, np.int32)
     mask = masks(lambda: state.fill_bitmask(buffer), state.commit, tokens)
@@ -219,7 +221,9 @@ def rival(source: Source, vocabulary: Vocabulary, tokens: list[int], twin: wfsa.
     def step(token: int) -> None:
         if kind == "lark":
             allowed = np.flatnonzero(np.unpackbits(buffer.view(np.uint8), bitorder="little")).tolist()
-            assert allowed == sorted(set(twin.get_mask().ids().tolist()) - set(vocabulary.eos_ids)), twin.text()
+            assert allowed == sorted(set(twin.get_mask().ids().tolist()) - set(vocabulary.eos_token_ids)), (
+                twin.output_bytes()
+            )
             assert twin.commit(token)
         commit(token)
 
@@ -234,8 +238,8 @@ def main(args: argparse.Namespace) -> Path:
         rows, sizes = [], []
         for size in args.sizes[:2] if args.quick else args.sizes:
             tokens = [*whole.tokens[:size], b"</s>"]
-            vocabulary = replace(whole, tokens=tokens, special_ids=[size], eos_ids=[size])
-            vocab = wfsa.Vocab(tokens, special_ids=[size], eos_ids=[size])
+            vocabulary = replace(whole, tokens=tokens, special_token_ids=[size], eos_token_ids=[size])
+            vocab = wfsa.Vocab(tokens, special_token_ids=[size], eos_token_ids=[size])
             walk, grammar = tokens_of(text, vocabulary), read()
             found = {
                 "construction": literal(grammar, vocab, walk), "engine": engine(grammar, vocab, walk),

@@ -125,12 +125,12 @@ def walk(
     """Walk random names in the longest tokens, and return the times of masks and commits."""
     rng = np.random.default_rng(2)
     longest: dict[bytes, int] = {}
-    special = set(vocab.special_ids.tolist())
+    special = set(vocab.special_token_ids.tolist())
     for token_id, data in enumerate(vocab.tokens):
         if token_id not in special:
             longest.setdefault(data, token_id)
-    end = int(vocab.eos_ids[0])
-    buffer = np.zeros(-(-vocab.size // 32), np.int32)
+    end = int(vocab.eos_token_ids[0])
+    buffer = np.zeros(-(-vocab.logits_size // 32), np.int32)
     masks, commits, own = [], [], []
     for at in rng.integers(0, len(texts), options.walks).tolist():
         data, state, done = texts[at].encode(), constraint.start(), 0

@@ -75,7 +75,7 @@ def under_budget(state: wfsa.State, buffer: Bits, budget: int, seed: int, times:
     plain = buffer.copy()
     for left in range(budget, 0, -1):
         began = time.perf_counter_ns()
-        state.fill_bitmask(buffer, budget=left)
+        state.fill_bitmask(buffer, max_tokens=left)
         half = time.perf_counter_ns()
         state.fill_bitmask(plain)
         times["plain"].append((time.perf_counter_ns() - half) / 1e3)
@@ -83,7 +83,7 @@ def under_budget(state: wfsa.State, buffer: Bits, budget: int, seed: int, times:
         state.commit(choose(buffer, random))
         if state.is_finished():
             break
-    return state.text()
+    return state.output_bytes()
 
 
 def far_from_it(state: wfsa.State, buffer: Bits, budget: int, seed: int, times: Times) -> None:
@@ -93,7 +93,7 @@ def far_from_it(state: wfsa.State, buffer: Bits, budget: int, seed: int, times: 
         if state.is_finished():
             return
         began = time.perf_counter_ns()
-        state.fill_bitmask(buffer, budget=left)
+        state.fill_bitmask(buffer, max_tokens=left)
         half = time.perf_counter_ns()
         state.fill_bitmask(buffer)
         times["far plain"].append((time.perf_counter_ns() - half) / 1e3)
@@ -111,14 +111,14 @@ def shortest(start: wfsa.State, random: np.random.Generator) -> int:
         written += 1
         states: dict[tuple[int, int, bytes], wfsa.State] = {}
         for at in beam:
-            ids = at.get_mask(budget=at.min_tokens()).ids()
+            ids = at.get_mask(max_tokens=at.min_tokens()).ids()
             for token in random.permutation(ids)[:N_TRIED].tolist():
                 after = at.fork()
                 after.commit(token)
                 if after.is_finished():
                     best = min(best, written)
                 else:
-                    states[after.min_tokens(), len(states), after.text()] = after
+                    states[after.min_tokens(), len(states), after.output_bytes()] = after
         beam = [states[key] for key in sorted(states)[:BEAM]]
     return best
 
@@ -138,7 +138,7 @@ def main(args: argparse.Namespace) -> Path:
     jobs = take_sample(20 if args.quick else args.n, 0, args.vocab).jobs
     recorded = read_vocabulary(args.vocab)
     buffer = np.zeros((len(recorded.tokens) + 31) // 32, np.int32)
-    ends = set(recorded.eos_ids)
+    ends = set(recorded.eos_token_ids)
     times: Times = {"plain": [], "budget": [], "far": [], "far plain": [], "compile": [], "first": []}
     unknown: Counter[str] = Counter()
     done: dict[str, Counter[str]] = {name: Counter() for name in ("wfsa, budget", "wfsa", *args.engines)}
@@ -155,8 +155,8 @@ def main(args: argparse.Namespace) -> Path:
         times["compile"].append(1e3 * (time.thread_time() - began))
         began = time.thread_time()
         try:
-            least[job.id] = constraint.min_tokens
-        except wfsa.StateError as error:
+            least[job.id] = constraint.min_tokens()
+        except wfsa.errors.StateError as error:
             unknown[str(error)] += 1
             continue
         times["first"].append(1e3 * (time.thread_time() - began))

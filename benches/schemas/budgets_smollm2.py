@@ -44,7 +44,7 @@ def generate(
     for row, prompt in enumerate(prompts):
         ids[row, -len(prompt) :], seen[row, -len(prompt) :] = torch.tensor(prompt), 1
     written: list[list[int]] = [[] for _ in prompts]
-    masks = wfsa.allocate_bitmask(len(prompts), states[0].constraint.vocab.size)
+    masks = wfsa.allocate_bitmask(len(prompts), states[0].constraint.vocab.logits_size)
     cache = DynamicCache()
     with torch.no_grad():
         for left in range(most, 0, -1):
@@ -53,8 +53,8 @@ def generate(
             logits = output.logits[:, -1]
             going = [row for row, state in enumerate(states) if not state.is_finished()]
             budgets = [left if bounded else None] * len(going)
-            wfsa.fill_bitmasks([states[row] for row in going], masks, rows=going, budgets=budgets)
-            wfsa.apply_bitmask_(logits, masks)
+            wfsa.fill_bitmasks([states[row] for row in going], masks, rows=going, max_tokens=budgets)
+            wfsa.apply_bitmask_inplace(logits, masks)
             chosen = logits.argmax(1)
             for row in going:
                 states[row].commit(int(chosen[row]))
@@ -67,12 +67,12 @@ def generate(
 
 def masks_along(start: wfsa.State, tokens: list[int], most: int) -> tuple[list[float], list[float]]:
     """Return the µs of each mask under the budget, and of each mask without one."""
-    buffer, times = wfsa.allocate_bitmask(1, start.constraint.vocab.size), ([], [])  # type: ignore[var-annotated]
+    buffer, times = wfsa.allocate_bitmask(1, start.constraint.vocab.logits_size), ([], [])  # type: ignore[var-annotated]
     for into, budget in zip(times, (most, None), strict=True):
         state = start.fork()
         for k, token in enumerate(tokens):
             began = time.perf_counter_ns()
-            state.fill_bitmask(buffer, row=0, budget=None if budget is None else budget - k)
+            state.fill_bitmask(buffer, row=0, max_tokens=None if budget is None else budget - k)
             into.append((time.perf_counter_ns() - began) / 1e3)
             state.commit(token)
     return times
@@ -87,12 +87,14 @@ def main(args: argparse.Namespace) -> Path:
     where = machine.describe()
     model, encoder = load()
     recorded = read_vocabulary("smollm2")
-    vocab = wfsa.Vocab(recorded.tokens, special_ids=recorded.special_ids, eos_ids=recorded.eos_ids)
+    vocab = wfsa.Vocab(
+        recorded.tokens, special_token_ids=recorded.special_token_ids, eos_token_ids=recorded.eos_token_ids
+    )
     constraints, sources = [], []
     for job in take_sample(10 * args.n, 0, "smollm2").jobs:
         try:
             made = wfsa.compile_json_schema(job.source, vocab)
-            if not 8 <= made.min_tokens <= LIMITS[0]:
+            if not 8 <= made.min_tokens() <= LIMITS[0]:
                 continue
         except wfsa.WfsaError:
             continue
@@ -111,7 +113,7 @@ def main(args: argparse.Namespace) -> Path:
             seconds = time.perf_counter() - began
             complete = [state.is_finished() for state in states]
             valid = [
-                done and judge.is_valid(json.loads(state.text()))
+                done and judge.is_valid(json.loads(state.output_bytes()))
                 for done, judge, state in zip(complete, validators, states, strict=True)
             ]
             cost = ["", ""]

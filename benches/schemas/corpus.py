@@ -170,7 +170,9 @@ def _stages(jobs: Sequence[Job], vocabulary: str, mode: str) -> list[str]:
     import wfsa
 
     recorded = read_vocabulary(vocabulary)
-    vocab = wfsa.Vocab(recorded.tokens, special_ids=recorded.special_ids, eos_ids=recorded.eos_ids)
+    vocab = wfsa.Vocab(
+        recorded.tokens, special_token_ids=recorded.special_token_ids, eos_token_ids=recorded.eos_token_ids
+    )
     wfsa.compile_json_schema({"type": "object"}, vocab)
     out = []
     for job in jobs:

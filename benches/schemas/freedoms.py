@@ -118,9 +118,11 @@ def _work(pipe: Connection, name: str, setting: str, mode: str) -> None:
     import wfsa
 
     recorded = read_vocabulary(name)
-    vocab = wfsa.Vocab(recorded.tokens, special_ids=recorded.special_ids, eos_ids=recorded.eos_ids)
-    options = wfsa.SchemaOptions(**SETTINGS[setting])
-    wfsa.compile_json_schema({"type": "object"}, vocab, mode="lazy", schema_options=options)
+    vocab = wfsa.Vocab(
+        recorded.tokens, special_token_ids=recorded.special_token_ids, eos_token_ids=recorded.eos_token_ids
+    )
+    options = wfsa.grammar.json_schema.SchemaOptions(**SETTINGS[setting])
+    wfsa.compile_json_schema({"type": "object"}, vocab, mode="lazy", **options.keywords())
     buffer = np.zeros(recorded.n_words, np.int32)
     pipe.send(None)
     clock = time.thread_time_ns
@@ -129,7 +131,7 @@ def _work(pipe: Connection, name: str, setting: str, mode: str) -> None:
         gc.collect()
         begin = clock()
         try:
-            constraint = wfsa.compile_json_schema(job.source, vocab, mode=mode, schema_options=options)
+            constraint = wfsa.compile_json_schema(job.source, vocab, mode=mode, **options.keywords())
         except wfsa.WfsaError as error:
             pipe.send({"error": str(error).split(" at $")[0][:100]})
             continue

@@ -242,10 +242,10 @@ def _refused(address: str) -> Any:
 
 def drawn(schema: dict[str, Any], choose: random.Random, n: int) -> Iterator[Any]:
     """Draw documents of a constraint: up to 300 random bytes, then the shortest end."""
-    vocab = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"</s>"], special_ids=[256], eos_ids=[256])
+    vocab = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"</s>"], special_token_ids=[256], eos_token_ids=[256])
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", wfsa.SchemaWarning)
+            warnings.simplefilter("ignore", wfsa.errors.SchemaWarning)
             constraint = wfsa.compile_json_schema(schema, vocab, mode="lazy", max_seconds=20)
     except wfsa.WfsaError:
         return
@@ -260,12 +260,12 @@ def drawn(schema: dict[str, Any], choose: random.Random, n: int) -> Iterator[Any
             if not some or not state.commit(choose.choice(some)):
                 break
         try:
-            end = state.closing(budget=1 << 18)
-        except wfsa.LimitError:
+            end = state.shortest_completion(max_steps=1 << 18)
+        except wfsa.errors.LimitError:
             continue
         if end is None:
             continue
-        document = json.loads(state.text() + end)
+        document = json.loads(state.output_bytes() + end)
         try:
             json.dumps(document, allow_nan=False)
         except ValueError:  # 1e999 was read as infinity, which no JSON text spells

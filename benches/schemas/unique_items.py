@@ -59,7 +59,9 @@ def main(args: argparse.Namespace) -> Path:
 def measured(vocabulary: str, items: Sequence[int]) -> Iterator[dict[str, Any]]:
     recorded = read_vocabulary(vocabulary)
     encode = encoder(recorded).encode_ordinary
-    vocab = wfsa.Vocab(recorded.tokens, special_ids=recorded.special_ids, eos_ids=recorded.eos_ids)
+    vocab = wfsa.Vocab(
+        recorded.tokens, special_token_ids=recorded.special_token_ids, eos_token_ids=recorded.eos_token_ids
+    )
     for name, (item, texts) in documents(random.Random(1), items).items():
         for unique in (False, True):
             constraint = wfsa.compile_json_schema({"type": "array", "items": item, "uniqueItems": unique}, vocab)

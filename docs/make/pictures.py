@@ -34,15 +34,15 @@ def example() -> wfsa.reference.Constraint:
 
     terminals = tuple(Terminal(name, Literal(name.encode())) for name in TERMINALS[:4])
     rules = ((0, (0,)), (0, (1, ~0, 2)), (0, (~0, 3, 0)))
-    return wfsa.reference.compile(Grammar(terminals, ("list",), rules, start=0), wfsa.Vocab(WORDS, eos_ids=[8]))
+    return wfsa.reference.compile(Grammar(terminals, ("list",), rules, start=0), wfsa.Vocab(WORDS, eos_token_ids=[8]))
 
 
 def graphs() -> dict[str, str]:
     """Return the graphs by name."""
     constraint = example()
-    state: Any = constraint.start()
+    state: Any = constraint.begin()
     for token in (1, 0):  # the text is "(n"
-        state = state.commit(token)
+        state = state.after(token)
     (lexer,) = state.tops
     from wfsa.reference.automata import as_dot
 
@@ -106,9 +106,9 @@ def stacks_graph() -> str:
 
     grammar = Grammar((Terminal("a", Literal(b"a")), Terminal("b", Literal(b"b"))), ("s",),
                       ((0, (0,)), (0, (~0, ~0)), (0, (~0, 1, ~0))), start=0)  # fmt: skip
-    state: Any = wfsa.reference.compile(grammar, wfsa.Vocab([b"a", b"b", b"</s>"], eos_ids=[2])).start()
+    state: Any = wfsa.reference.compile(grammar, wfsa.Vocab([b"a", b"b", b"</s>"], eos_token_ids=[2])).begin()
     for token in (0, 0, 1, 0, 0):
-        state = state.commit(token)
+        state = state.after(token)
     lines: list[str] = []
     numbers: dict[int, int] = {}
     todo = [node for tops in state.tops.values() for node in tops]

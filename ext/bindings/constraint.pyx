@@ -100,16 +100,16 @@ cdef class ConstraintCore:
         cdef shared_ptr[Engine] held = self.engine()
         return {item.first.decode(): item.second for item in sizes_now(held.get()[0])}
 
-    def start(self, constraint, stop_ids):
+    def start(self, constraint, stop_token_ids):
         """Return a :class:`State` before the first token.
 
-        stop_ids: a sorted list of token ids, or None.
+        stop_token_ids: a sorted list of token ids, or None.
         """
         cdef shared_ptr[Generations] tables = self.tables
         cdef GrammarSession* session
         with nogil:  # may wait for a thread that extends the constraint
             session = new GrammarSession(tables)
-        return start_state(State, session, constraint, self.vocab.ptr.get(), stop_ids)
+        return start_state(State, session, constraint, self.vocab.ptr.get(), stop_token_ids)
 
     def grammar_tokens(self):
         """Return the tokens that the grammar takes by their id, without the end of the text."""

@@ -19,7 +19,7 @@ cdef extern from *:
 
 
 cdef class TokenMask:
-    """The set of tokens that may come next, out of the V = ``vocab.size`` tokens with logits.
+    """The set of tokens that may come next, out of the V = ``vocab.logits_size`` tokens with logits.
 
     ``len(mask)`` is their number; ``token_id in mask`` is whether a token is allowed.
     """

@@ -111,8 +111,8 @@ cdef class State:
     Every method raises StateError while another thread changes the state, and a method that changes the state also while
     another thread reads it.
 
-    Attributes: ``constraint``; ``end_ids``, the tokens that end this sequence: the vocabulary's end tokens, or the
-    `stop_ids` that it was started with.
+    Attributes: ``constraint``; ``stop_token_ids``, the tokens that end this sequence: the vocabulary's end tokens, or the
+    `stop_token_ids` that it was started with.
     """
 
     def __reduce__(self):
@@ -146,38 +146,38 @@ cdef class State:
         held.hold(&self.n_changes)
         return decoder
 
-    cdef int write_mask(self, uint32_t* out, int64_t n_words, budget, wrap_up) except -1:
-        """Writes the mask, under a budget if there is one; writes nothing if an error is raised."""
+    cdef int write_mask(self, uint32_t* out, int64_t n_words, max_tokens, wrap_up) except -1:
+        """Writes the mask, within `max_tokens` if it is not None; writes nothing if an error is raised."""
         cdef Held held
-        cdef Budget granted = budget_of(budget, wrap_up)  # first: it may call Python code, which may reset this state
+        cdef Budget granted = budget_of(max_tokens, wrap_up)  # first: it may call Python code, which may reset this state
         cdef Decoder* decoder = self.read(held)
-        if budget is None and decoder.is_quick():
+        if max_tokens is None and decoder.is_quick():
             fill_mask(decoder[0], out, n_words, kAnyTokens)
         else:
             with nogil:
                 fill_mask(decoder[0], out, n_words, most_after(decoder[0], granted))
         return 0
 
-    def get_mask(self, budget=None, wrap_up=0):
+    def get_mask(self, max_tokens=None, wrap_up=0):
         """Returns the tokens that keep the text a viable prefix, as a :class:`TokenMask`.
 
         The end token is among them if and only if the text is a sentence.
 
-        budget: the number of tokens that may still come, including the end token. The mask then has only tokens after
-        which the text can be completed within it, and always one. Without effect if ``has_min_tokens`` is False.
+        max_tokens: the number of tokens that may still come, including the end token. The mask then has only tokens after
+        which the text can be completed within that number, and always one. Without effect if ``has_min_tokens`` is False.
         wrap_up: with fewer than this many tokens left beyond ``min_tokens()``, tokens that raise ``min_tokens()`` are
         refused too: a string may go on, but no optional member or further item begins.
 
-        Raises BudgetError if the budget is below ``min_tokens()``.
+        Raises BudgetError if `max_tokens` is below ``min_tokens()``.
         """
         cdef TokenMask m
-        if budget is None and self.cached is not None:
+        if max_tokens is None and self.cached is not None:
             return self.cached
         m = TokenMask.__new__(TokenMask)
         m.size = self.size
         m.data = PyBytes_FromStringAndSize(NULL, 4 * self.n_words)
-        self.write_mask(<uint32_t*>PyBytes_AS_STRING(m.data), self.n_words, budget, wrap_up)
-        if budget is None:
+        self.write_mask(<uint32_t*>PyBytes_AS_STRING(m.data), self.n_words, max_tokens, wrap_up)
+        if max_tokens is None:
             self.cached = m
         return m
 
@@ -197,25 +197,25 @@ cdef class State:
 
     @property
     def has_min_tokens(self):
-        """Whether the number of tokens that the text needs is known, so that masks keep a budget.
+        """Whether the number of tokens that the text needs is known, so that masks keep within `max_tokens`.
 
         False if items must differ, or if terminals match as long as possible.
         """
         cdef Held held
         return bool(self.read(held).has_min_tokens())
 
-    def fill_bitmask(self, buffer, row=None, budget=None, wrap_up=0):
+    def fill_bitmask(self, buffer, row=None, max_tokens=None, wrap_up=0):
         """Writes the mask into an int32[ceil(V/32)] buffer, or into row `row` of an int32[B, ceil(V/32)] buffer.
 
         buffer: a NumPy array or CPU torch tensor, contiguous and writable. Words after the mask's are set to 0.
-        budget, wrap_up: as in ``get_mask``.
+        max_tokens, wrap_up: as in ``get_mask``.
 
         Raises StateError for any other buffer, and the errors of ``get_mask``; the buffer is then unchanged.
         """
         cdef Target target
         target_open(&target, buffer, self.n_words, None if row is None else integer(row))
         try:
-            self.write_mask(target.p, target.n_words, budget, wrap_up)
+            self.write_mask(target.p, target.n_words, max_tokens, wrap_up)
         finally:
             PyBuffer_Release(&target.view)
 
@@ -263,8 +263,8 @@ cdef class State:
     def commit_bytes(self, data not None):
         """Appends bytes, which may end inside a token; returns False, and changes nothing, if they are not allowed.
 
-        Empty bytes do not count as a commit.  Raises StateError after the end; TypeError or ValueError if `data` is not
-        one contiguous run of bytes.
+        Empty bytes do not count as a commit.  Raises StateError after the end; TypeError if `data` has no
+        bytes, StateError if they are not one contiguous run.
         """
         cdef const uint8_t[::1] view
         cdef bytes own
@@ -275,7 +275,7 @@ cdef class State:
             try:
                 view = data
             except BufferError as e:
-                raise ValueError(str(e)) from None
+                raise StateError(f"data must be one contiguous run of bytes: {e}") from None
             own = bytes(view)  # another thread may write to the buffer in the meantime
         cdef const uint8_t* p = <const uint8_t*>PyBytes_AS_STRING(own)
         cdef size_t n = len(own)
@@ -317,7 +317,7 @@ cdef class State:
         cdef type kind = type(self)
         cdef State s = new_state(kind)
         s.constraint = self.constraint
-        s.end_ids = self.end_ids
+        s.stop_token_ids = self.stop_token_ids
         s.n_words, s.n_tokens, s.size = self.n_words, self.n_tokens, self.size
         s.cached = self.cached
         s.decoder = self.now().fork()
@@ -347,7 +347,7 @@ cdef class State:
                 n = validate(decoder[0], &view[0], view.shape[0])
         return n
 
-    def forced(self, limit=4096):
+    def forced_bytes(self, limit=4096):
         """Returns the bytes that must come next, at most `limit`; b"" if there is a choice."""
         cdef size_t most = max(0, integer(limit))
         cdef string out
@@ -358,30 +358,30 @@ cdef class State:
         return bytes(out)
 
     def forced_tokens(self, tokenizer, limit=4096):
-        """Returns token ids that can be committed without running the model: the beginning of ``forced(limit)``.
+        """Returns token ids that can be committed without running the model: the beginning of ``forced_bytes(limit)``.
 
         tokenizer: the model's, from transformers, tokenizers, tiktoken or sentencepiece, or a function from str to ids.
 
         Returns only tokens that the tokenizer would choose before any continuation: bytes that could become part of a
-        longer token are held back, and committed tokens are not split again.  Often [] although ``forced()`` is not b"".
+        longer token are held back, and committed tokens are not split again.  Often [] although ``forced_bytes()`` is not b"".
         """
         return self.constraint.forced_tokens(self, tokenizer, limit)
 
-    def closing(self, limit=4096, budget=1 << 16):
+    def shortest_completion(self, limit=4096, max_steps=1 << 16):
         """Returns the bytes of a shortest completion: committing them makes the text a sentence, and no fewer bytes do.
 
         Returns b"" if the text may end here or has ended, None if every completion has more than `limit` bytes.  Raises
-        LimitError if none is found among `budget` ways to go on.
+        LimitError if none is found in `max_steps` steps of the search.
         """
         cdef string out
         cdef cbool has_end
-        cdef int64_t most = integer(limit), ways = integer(budget)
+        cdef int64_t most = integer(limit), steps = integer(max_steps)
         cdef Held held
         cdef Decoder* decoder = self.read(held)
         if decoder.finished():
             return b""
         with nogil:
-            has_end = closing(decoder[0], most, ways, out)
+            has_end = closing(decoder[0], most, steps, out)
         return bytes(out) if has_end else None
 
     def next_bytes(self):
@@ -393,8 +393,8 @@ cdef class State:
             out = decoder.next_bytes()
         return bytes(out)
 
-    def text(self):
-        """Returns the text so far, as bytes; tokens that a grammar takes by their id, and the end token, add nothing."""
+    def output_bytes(self):
+        """Returns the bytes of the text so far; tokens that a grammar takes by their id, and the end token, add nothing."""
         return bytes(self.now().text())
 
     def expected_terminals(self):
@@ -437,7 +437,7 @@ cdef class State:
         return self.now().n_configs()
 
     def __repr__(self):
-        text = self.text()
+        text = self.output_bytes()
         shown = repr(text if len(text) <= _SHOWN else text[-_SHOWN:])
         where = "ended" if self.is_finished() else "may end" if self.is_accepting() else "unfinished"
         return (f"<wfsa.{type(self).__name__}: {where}, {self.n_commits} commits, {len(text)} bytes "
@@ -451,7 +451,7 @@ cdef State new_state(type kind):
     return s
 
 
-cdef object start_state(type kind, Decoder* decoder, object constraint, const Vocabulary* vocab, object stop_ids):
+cdef object start_state(type kind, Decoder* decoder, object constraint, const Vocabulary* vocab, object stop_token_ids):
     cdef unique_ptr[Decoder] held
     cdef vector[int32_t] stops, ends
     held.reset(decoder)
@@ -459,13 +459,13 @@ cdef object start_state(type kind, Decoder* decoder, object constraint, const Vo
     s.decoder.reset(held.release())
     s.constraint = constraint
     s.n_words, s.n_tokens, s.size = vocab.n_words(), vocab.n_tokens(), vocab.size
-    if stop_ids is None:
-        s.end_ids = tuple(vocab.eos)
+    if stop_token_ids is None:
+        s.stop_token_ids = tuple(vocab.eos)
     else:
-        stops, ends = stop_ids, vocab.eos
+        stops, ends = stop_token_ids, vocab.eos
         with nogil:  # computing what a text needs may wait for a thread that extends the constraint
             decoder.stop_at(ends, stops)
-        s.end_ids = tuple(stop_ids)
+        s.stop_token_ids = tuple(stop_token_ids)
     return s
 
 
@@ -475,14 +475,14 @@ cdef Budget budget_of(tokens, wrap_up) except *:
     return out
 
 
-cdef list _each_budget(budgets, n):
-    budgets = [None] * n if budgets is None else list(budgets)
-    if len(budgets) != n:
-        raise StateError(f"{n} states need as many budgets, not {len(budgets)}")
-    return budgets
+cdef list _max_tokens_of_each(max_tokens, n):
+    listed = [None] * n if max_tokens is None else list(max_tokens)
+    if len(listed) != n:
+        raise StateError(f"max_tokens must have one entry for each of {n} states, not {len(listed)}")
+    return listed
 
 
-def fill_bitmasks(states, buffer, threads=1, rows=None, budgets=None, wrap_up=0):
+def fill_bitmasks(states, buffer, threads=1, rows=None, max_tokens=None, wrap_up=0):
     """Fills row ``rows[i]`` of an int32[B, ceil(V/32)] buffer with the mask of states[i].
 
     states: a list of states, of any constraints. None in place of a state leaves its row unchanged.
@@ -490,10 +490,10 @@ def fill_bitmasks(states, buffer, threads=1, rows=None, budgets=None, wrap_up=0)
     threads: the largest number of threads that compute masks, including this one. Fewer are used on fewer processors and
         for few states. The interpreter lock is released, unless the masks are few and need not wait.
     rows: the row of each state; None: row i for states[i].
-    budgets, wrap_up: ``budgets[i]``, if not None, is the budget of states[i]; both as in ``State.get_mask``. A finished
+    max_tokens, wrap_up: ``max_tokens[i]``, if not None, is for states[i]; both as in ``State.get_mask``. A finished
         state needs none.
 
-    Raises StateError for a buffer that does not fit or two states with one row, BudgetError for a budget that is too
+    Raises StateError for a buffer that does not fit or two states with one row, BudgetError for a number of `max_tokens` that is too
     small, TypeError for an object that is not a state; the buffer is then unchanged.
     """
     cdef Target target
@@ -505,20 +505,20 @@ def fill_bitmasks(states, buffer, threads=1, rows=None, budgets=None, wrap_up=0)
     cdef int64_t n_words = 0, n_threads = integer(threads)
     cdef cbool quick
     states = list(states)
-    quick = len(states) <= kFewMasks and budgets is None
+    quick = len(states) <= kFewMasks and max_tokens is None
     rows = list(range(len(states))) if rows is None else [integer(r) for r in rows]
     if len(rows) != len(states) or len(set(rows)) != len(rows):
         raise StateError(f"{len(states)} states need as many different rows, not {rows}")
     if n_threads < 1:
         raise StateError(f"threads must be at least 1, not {n_threads}")
     # Everything that calls Python code comes first, because it may reset the states; no decoder is read before.
-    for state, budget in zip(states, _each_budget(budgets, len(states))):
+    for state, left in zip(states, _max_tokens_of_each(max_tokens, len(states))):
         if state is not None and not isinstance(state, State):
             raise TypeError(f"a {type(state).__name__} is not a state of a constraint")
         if state is not None:
             one = state
             n_words = max(n_words, one.n_words)
-        granted.push_back(budget_of(None if state is None else budget, wrap_up))
+        granted.push_back(budget_of(None if state is None else left, wrap_up))
     constrained = [(at, state) for at, state in enumerate(states) if state is not None]
     if not constrained:
         return
@@ -574,7 +574,7 @@ cdef _tree_error(TreeCheck check, const DraftTree* tree, int64_t k, bint several
     return f"{where}: node {check.node} is reached twice, so it is not a tree"
 
 
-def fill_tree(states, next, sibling, tokens, buffer, threads=1, budgets=None, wrap_up=0):
+def fill_draft_tree(states, next, sibling, tokens, buffer, threads=1, max_tokens=None, wrap_up=0):
     """Fills a row of `buffer` for each node of a draft tree with the mask after that node.
 
     states: a State, or a list of B of them, None for a sequence without a constraint.
@@ -583,8 +583,8 @@ def fill_tree(states, next, sibling, tokens, buffer, threads=1, budgets=None, wr
     buffer: int32[n, ceil(V/32)] or int32[B * n, ceil(V/32)], NumPy or a CPU torch tensor; tree i has rows i*n to
         (i+1)*n - 1.  Words after the masks' are set to 0.
     threads: the largest number of threads; a tree is filled by one of them, without the interpreter lock.
-    budgets, wrap_up: of the sequences at node 0, as in :func:`fill_bitmasks`; an int for a State.  The budget of a node
-        is one token less than its parent's.
+    max_tokens, wrap_up: of the sequences at node 0, as in :func:`fill_bitmasks`; an int for a State.  Each node has one
+        token less than its parent.
 
     Unchanged are the rows below a token that is not allowed, rows after the end of a text, rows of nodes that cannot be
     reached from node 0, all rows of a sequence without a state, and the states.
@@ -593,11 +593,11 @@ def fill_tree(states, next, sibling, tokens, buffer, threads=1, budgets=None, wr
     do not fit each other or the buffer, which is then unchanged; TypeError for an object that is not a state.
     """
     return _fill_trees(states, _draft_array("next", next), _draft_array("sibling", sibling),
-                       _draft_array("tokens", tokens), buffer, integer(threads), budgets, wrap_up)
+                       _draft_array("tokens", tokens), buffer, integer(threads), max_tokens, wrap_up)
 
 
-def fill_chain(states, tokens, buffer, threads=1, budgets=None, wrap_up=0):
-    """Fills the masks of a chain of drafts, each the only child of the one before; see :func:`fill_tree`.
+def fill_draft_chain(states, tokens, buffer, threads=1, max_tokens=None, wrap_up=0):
+    """Fills the masks of a chain of drafts, each the only child of the one before; see :func:`fill_draft_tree`.
 
     tokens: int64[n], or int64[B, n] for a list of states.  tokens[0] is the last committed token; its value is ignored.
         So row 0 is the state's mask, and row i the mask after tokens[1] to tokens[i].  Shorter chains end with -1.
@@ -609,10 +609,10 @@ def fill_chain(states, tokens, buffer, threads=1, budgets=None, wrap_up=0):
     following = np.arange(1, n + 1, dtype=np.int64)
     following[following == n] = -1
     return _fill_trees(states, np.ascontiguousarray(np.broadcast_to(following, drafts.shape)),
-                       np.full(drafts.shape, -1, np.int64), drafts, buffer, integer(threads), budgets, wrap_up)
+                       np.full(drafts.shape, -1, np.int64), drafts, buffer, integer(threads), max_tokens, wrap_up)
 
 
-cdef _fill_trees(states, next, sibling, tokens, buffer, int64_t n_threads, budgets, wrap_up):
+cdef _fill_trees(states, next, sibling, tokens, buffer, int64_t n_threads, max_tokens, wrap_up):
     cdef Target target
     cdef vector[TreeRequest] requests
     cdef vector[Budget] allowed
@@ -625,8 +625,8 @@ cdef _fill_trees(states, next, sibling, tokens, buffer, int64_t n_threads, budge
     cdef const int64_t[:, ::1] nexts, siblings, drafts
     single = isinstance(states, State)
     listed = [states] if single else list(states)
-    for state, budget in zip(listed, _each_budget([budgets] if single else budgets, len(listed))):
-        allowed.push_back(budget_of(None if state is None else budget, wrap_up))
+    for state, left in zip(listed, _max_tokens_of_each([max_tokens] if single else max_tokens, len(listed))):
+        allowed.push_back(budget_of(None if state is None else left, wrap_up))
     if not next.shape == sibling.shape == tokens.shape:
         raise StateError(f"next, sibling and tokens must have one shape, not {next.shape}, {sibling.shape} and {tokens.shape}")
     if tokens.ndim == 1 and single:

@@ -104,6 +104,6 @@ cdef class TextsCore:
         """Return the tokens that are taken by their id: none."""
         return frozenset()
 
-    def start(self, constraint, stop_ids, type kind not None):
-        """Return a state of class `kind` before the first token; `stop_ids`: a sorted list, or None."""
-        return start_state(kind, new TextDecoder(self.ptr), constraint, self.vocab.ptr.get(), stop_ids)
+    def start(self, constraint, stop_token_ids, type kind not None):
+        """Return a state of class `kind` before the first token; `stop_token_ids`: a sorted list, or None."""
+        return start_state(kind, new TextDecoder(self.ptr), constraint, self.vocab.ptr.get(), stop_token_ids)

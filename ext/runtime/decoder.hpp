@@ -178,8 +178,8 @@ inline int64_t most_after(const Decoder& decoder, const Budget& budget) {
     if (decoder.is_far(std::max<int64_t>(0, budget.tokens) - std::max<int64_t>(0, budget.wrap_up))) return kAnyTokens;
     const int64_t least = decoder.min_tokens();
     if (budget.tokens < least)
-        throw BudgetTooSmall("a budget of " + std::to_string(budget.tokens) + " tokens is too small: the text needs " +
-                             std::to_string(least) + " to its end, the end token among them");
+        throw BudgetTooSmall("max_tokens=" + std::to_string(budget.tokens) + " is too small: the text needs " +
+                             std::to_string(least) + " tokens to its end, the end token among them");
     return (budget.tokens - least < budget.wrap_up ? std::min(budget.tokens, least + 1) : budget.tokens) - 1;
 }
 

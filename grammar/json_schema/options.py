@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Literal, get_args
 
-from wfsa.errors import WfsaError
+from wfsa.errors import OptionError
 
 Whitespace = Literal["flexible", "compact", "python", "indent"]
 Spelling = Literal["canonical", "any"]
@@ -66,7 +66,7 @@ class SchemaOptions:
     draft: 4, 6, 7, 2019 or 2020, for schemas without ``$schema``.
     registry: documents that references may lead to, by address: a mapping, or a ``referencing.Registry``.
 
-    Raises TypeError for a value of the wrong type, and WfsaError (a ValueError) for one that is out of range.
+    Raises TypeError for a value of the wrong type, and OptionError for one that is out of range or unknown.
     """
 
     whitespace: Whitespace = "flexible"
@@ -87,27 +87,27 @@ class SchemaOptions:
         for name, choices in _CHOICES.items():
             value = getattr(self, name)
             if not isinstance(value, str):
-                raise TypeError(f"SchemaOptions.{name} must be one of {', '.join(choices)}, not {value!r}")
+                raise TypeError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
             if value not in choices:
-                raise WfsaError(f"SchemaOptions.{name}: unknown choice {value!r}, choices are {', '.join(choices)}")
+                raise OptionError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
         for name, most in _COUNTS.items():
             value = getattr(self, name)
             if name == "max_whitespace" and value in (None, "indented"):
                 continue
             if type(value) is not int:
                 also = "\"indented\", None or " if name == "max_whitespace" else ""
-                raise TypeError(f"SchemaOptions.{name} must be {also}a whole number from 0 to {most}, not {value!r}")
+                raise TypeError(f"{name} must be {also}a whole number from 0 to {most}, not {value!r}")
             if not 0 <= value <= most:
-                raise WfsaError(f"SchemaOptions.{name} must be from 0 to {most}, not {value}")
+                raise OptionError(f"{name} must be from 0 to {most}, not {value}")
         if not isinstance(self.lenient, bool):
-            raise TypeError(f"SchemaOptions.lenient must be True or False, not {self.lenient!r}")
+            raise TypeError(f"lenient must be True or False, not {self.lenient!r}")
         if type(self.draft) is not int:
-            raise TypeError(f"SchemaOptions.draft must be one of {listed_drafts()}, not {self.draft!r}")
+            raise TypeError(f"draft must be one of {listed_drafts()}, not {self.draft!r}")
         if self.draft not in DRAFTS:
-            raise WfsaError(f"SchemaOptions.draft: {self.draft} is not supported, supported are {listed_drafts()}")
+            raise OptionError(f"draft must be one of {listed_drafts()}, not {self.draft}")
         if not (self.registry is None or hasattr(self.registry, "__getitem__") or hasattr(self.registry, "contents")):
             raise TypeError(
-                "SchemaOptions.registry must be a mapping from addresses to schemas, or a referencing.Registry, not "
+                "registry must be a mapping from addresses to schemas, or a referencing.Registry, not "
                 f"{type(self.registry).__name__}"
             )
 
@@ -121,6 +121,11 @@ class SchemaOptions:
         ``additionalProperties`` other than false is followed.  `others` are further options.
         """
         return cls(**{"additional_properties": "forbid", "required": "all", **others})
+
+    def keywords(self) -> dict[str, Any]:
+        """Returns the options that are not the defaults, as keywords of the compile functions."""
+        values = {name: getattr(self, name) for name in _DEFAULTS}
+        return {name: value for name, value in values.items() if value != _DEFAULTS[name]}
 
     def as_written(self) -> SchemaOptions:
         """Return the options under which a schema admits exactly what it says."""
@@ -142,6 +147,9 @@ class SchemaOptions:
         if self.whitespace != "flexible" or self.max_whitespace is None:
             return None
         return _GAP if self.max_whitespace == "indented" else self.max_whitespace
+
+
+_DEFAULTS: Final = {field.name: field.default for field in fields(SchemaOptions)}
 
 
 def listed_drafts() -> str:

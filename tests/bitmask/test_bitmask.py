@@ -59,7 +59,7 @@ def same_bits(got: np.ndarray, want: np.ndarray) -> None:
 def test_allocate() -> None:
     buffer = wfsa.allocate_bitmask(3, 33)
     assert buffer.dtype == np.int32 and buffer.shape == (3, 2) and (buffer == -1).all()
-    vocab = wfsa.Vocab([b"a", b"</s>"], eos_ids=[1], size=65)
+    vocab = wfsa.Vocab([b"a", b"</s>"], eos_token_ids=[1], logits_size=65)
     assert wfsa.allocate_bitmask(2, vocab).shape == (2, 3)
     assert wfsa.allocate_bitmask(0, 1).shape == (0, 1)
     for batch, size in ((-1, 4), (1, 0), (1, -5)):
@@ -70,18 +70,18 @@ def test_allocate() -> None:
 
 
 def test_a_filled_buffer_masks_the_logits() -> None:
-    vocab = wfsa.Vocab([b"a", b"b", b"ab", b"</s>"], eos_ids=[3], size=70)
+    vocab = wfsa.Vocab([b"a", b"b", b"ab", b"</s>"], eos_token_ids=[3], logits_size=70)
     constraint = wfsa.compile_regex("(ab)*", vocab)
     states = [constraint.start() for _ in range(3)]
     states[1].commit(0)
     buffer = wfsa.allocate_bitmask(3, vocab)
     wfsa.fill_bitmasks([states[0], states[1]], buffer, rows=[0, 2])
     logits = np.ones((3, 70), np.float32)
-    wfsa.apply_bitmask_(logits, buffer)
+    wfsa.apply_bitmask_inplace(logits, buffer)
     assert [np.flatnonzero(row > 0).tolist() for row in logits[[0, 2]]] == [[0, 2, 3], [1]]
     assert (logits[1] == 1).all()  # no state filled it
     one = np.ones(70, np.float32)
-    wfsa.apply_bitmask_(one, states[1].get_mask())
+    wfsa.apply_bitmask_inplace(one, states[1].get_mask())
     assert np.flatnonzero(one > 0).tolist() == [1]
 
 
@@ -94,7 +94,7 @@ def test_numpy(case: Case, kind: Any, strided: bool) -> None:
     if strided:  # neither rows nor entries are neighbours
         logits = np.repeat(np.repeat(logits, 2, 0), 3, 1)[::2, ::3]
     want = masked_slowly(logits, case.bitmask, case.rows)
-    wfsa.apply_bitmask_(logits, case.bitmask, rows=case.rows)
+    wfsa.apply_bitmask_inplace(logits, case.bitmask, rows=case.rows)
     same_bits(logits.copy(), want)
 
 
@@ -103,7 +103,7 @@ def test_numpy_past_a_block() -> None:
     logits = case.logits.astype(np.float32)
     want = np.where(np.unpackbits(case.bitmask.view(np.uint8), axis=1, bitorder="little")[:, : logits.shape[1]],
                     logits, np.float32(-np.inf))  # fmt: skip
-    wfsa.apply_bitmask_(logits, case.bitmask)
+    wfsa.apply_bitmask_inplace(logits, case.bitmask)
     same_bits(logits, want)
 
 
@@ -116,7 +116,7 @@ def test_torch_on_a_cpu(case: Case, kind: str, torch_mask: bool) -> None:
     torch = pytest.importorskip("torch", reason="NO TORCH: masks on torch logits were not tested")
     logits = torch.tensor(case.logits).to(getattr(torch, kind))
     want = masked_slowly(logits.double().numpy(), case.bitmask, case.rows)
-    wfsa.apply_bitmask_(logits, torch.from_numpy(case.bitmask) if torch_mask else case.bitmask, case.rows)
+    wfsa.apply_bitmask_inplace(logits, torch.from_numpy(case.bitmask) if torch_mask else case.bitmask, case.rows)
     np.testing.assert_array_equal(logits.double().numpy(), want)
 
 
@@ -173,15 +173,15 @@ def bad_arguments() -> Iterator[Any]:
 def test_refusals(logits: Any, bitmask: Any, rows: Any, message: str) -> None:
     before = np.array(logits)
     with pytest.raises(StateError, match=message):
-        wfsa.apply_bitmask_(logits, bitmask, rows)
+        wfsa.apply_bitmask_inplace(logits, bitmask, rows)
     np.testing.assert_array_equal(before, logits)
 
 
 def test_logits_with_a_gradient_are_refused() -> None:
     torch = pytest.importorskip("torch", reason="NO TORCH: masks on torch logits were not tested")
     with pytest.raises(StateError, match="no_grad"):
-        wfsa.apply_bitmask_(torch.zeros(1, 32, requires_grad=True), np.zeros((1, 1), np.int32))
+        wfsa.apply_bitmask_inplace(torch.zeros(1, 32, requires_grad=True), np.zeros((1, 1), np.int32))
     with pytest.raises(StateError, match="the logits are on meta"):
-        wfsa.apply_bitmask_(torch.zeros(1, 32, device="meta"), np.zeros((1, 1), np.int32))
+        wfsa.apply_bitmask_inplace(torch.zeros(1, 32, device="meta"), np.zeros((1, 1), np.int32))
     with pytest.raises(StateError, match="not int64"):
-        wfsa.apply_bitmask_(torch.zeros(1, 32, dtype=torch.int64), np.zeros((1, 1), np.int32))
+        wfsa.apply_bitmask_inplace(torch.zeros(1, 32, dtype=torch.int64), np.zeros((1, 1), np.int32))

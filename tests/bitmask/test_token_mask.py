@@ -24,7 +24,7 @@ def of_texts(vocab: wfsa.Vocab) -> TokenMask:
 @pytest.mark.parametrize("size", [4, 31, 32, 33, 70])
 @pytest.mark.parametrize(("make", "allowed"), [(of_regex, [0, 2, 3]), (of_texts, [0, 1, 2])])
 def test_as_wide_as_the_logits(size: int, make: Callable[[wfsa.Vocab], TokenMask], allowed: list[int]) -> None:
-    mask = make(wfsa.Vocab(TOKENS, eos_ids=[3], size=size))
+    mask = make(wfsa.Vocab(TOKENS, eos_token_ids=[3], logits_size=size))
     assert mask.to_bool().shape == (size,) and mask.bitmask.shape == (-(-size // 32),)
     assert np.flatnonzero(mask.to_bool()).tolist() == mask.ids().tolist() == allowed
     assert len(mask) == len(allowed) and [i for i in range(-1, size + 40) if i in mask] == allowed
@@ -37,12 +37,12 @@ def test_as_wide_as_the_logits(size: int, make: Callable[[wfsa.Vocab], TokenMask
 def test_as_a_roaring_bitmap() -> None:
     pytest.importorskip("pyroaring", reason="NO pyroaring: masks were not tried as bitmaps")
     for make, allowed in ((of_regex, [0, 2, 3]), (of_texts, [0, 1, 2])):
-        assert list(make(wfsa.Vocab(TOKENS, eos_ids=[3], size=70)).to_bitmap()) == allowed
+        assert list(make(wfsa.Vocab(TOKENS, eos_token_ids=[3], logits_size=70)).to_bitmap()) == allowed
 
 
 def test_masks_of_other_sizes_differ() -> None:
-    one, other = (of_regex(wfsa.Vocab(TOKENS, eos_ids=[3], size=size)) for size in (4, 5))
-    assert one == of_regex(wfsa.Vocab(TOKENS, eos_ids=[3])) and hash(one) == hash(other) and one != other
+    one, other = (of_regex(wfsa.Vocab(TOKENS, eos_token_ids=[3], logits_size=size)) for size in (4, 5))
+    assert one == of_regex(wfsa.Vocab(TOKENS, eos_token_ids=[3])) and hash(one) == hash(other) and one != other
 
 
 def test_words_of_another_length_are_refused() -> None:

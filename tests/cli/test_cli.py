@@ -304,7 +304,7 @@ def test_a_folder_as_vocabulary(tmp_path: Path, run: Run) -> None:
     code, out, err = run(*command, folder)
     assert (code, err) == (0, "") and "for 258 tokens" in out
     code, out, _ = run("inspect", tmp_path / "s.wfsa", "--vocab", folder)
-    assert code == 0 and "<wfsa.Vocab 'model': 258 tokens, size=300, 2 special, eos [256]" in out
+    assert code == 0 and "<wfsa.Vocab 'model': 258 tokens, logits_size=300, 2 special, eos [256]" in out
     (folder / "generation_config.json").unlink()
     code, out, err = run(*command, folder)
     assert code == 0 and err.startswith("wfsa: warning: model declares no end token") and err.count("\n") == 1

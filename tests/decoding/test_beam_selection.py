@@ -69,7 +69,7 @@ def test_selection_is_the_rules(
             written = selection.running[i, :, : selection.n_steps].tolist()
             assert all(text is None or list(text) == written[j] for j, text in enumerate(texts[i]))
     for i, model in enumerate(models):
-        expected = beam_search(model, n_beams, max_new_tokens, rules.eos_ids, length_penalty, early_stopping)
+        expected = beam_search(model, n_beams, max_new_tokens, rules.eos_token_ids, length_penalty, early_stopping)
         found = [
             (selection.scores[i, j].item(), tuple(selection.hypotheses[i, j, : selection.lengths[i, j]].tolist()))
             for j in range(n_beams)

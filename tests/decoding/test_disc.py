@@ -247,7 +247,7 @@ _VOCAB = [b"<pad>", b"</s>", b"a", b"b", b"ab", b"ba", b"0", b"1", b"(", b")", b
 
 
 def _grammar() -> wfsa.Constraint:
-    vocab = wfsa.Vocab(_VOCAB, special_ids=[0], eos_ids=[1])
+    vocab = wfsa.Vocab(_VOCAB, special_token_ids=[0], eos_token_ids=[1])
     return wfsa.compile_gbnf('root ::= "a" | "(" root ")" | root "b"', vocab)
 
 
@@ -279,7 +279,9 @@ def test_grammar_has_the_law_of_the_truth() -> None:
 
 
 def test_a_closed_set_of_texts_is_a_grammar_of_the_same_texts() -> None:
-    vocab = wfsa.Vocab([*(bytes([97 + i]) for i in range(13)), b"ab", b"ca", b""], special_ids=[15], eos_ids=[15])
+    vocab = wfsa.Vocab(
+        [*(bytes([97 + i]) for i in range(13)), b"ab", b"ca", b""], special_token_ids=[15], eos_token_ids=[15]
+    )
     texts, model = ["ab", "abc", "cab", "dead", "deaf"], _model(3)
     of_set, of_grammar = (
         disc_law(model, PROMPT, constraint=constraint, max_new_tokens=6)
@@ -300,7 +302,7 @@ def _probability(model: Any, text: Text) -> float:
 
 
 def test_nothing_ends_in_time() -> None:
-    constraint = wfsa.compile_regex("a{9}", wfsa.Vocab(_VOCAB, special_ids=[0], eos_ids=[1]))
+    constraint = wfsa.compile_regex("a{9}", wfsa.Vocab(_VOCAB, special_token_ids=[0], eos_token_ids=[1]))
     with pytest.raises(DecodingError, match="none of 3 draws ended in the set within max_new_tokens=5"):
         disc_sample(_model(), PROMPT, constraint=constraint, n_draws=3, max_new_tokens=5, memory=False)
     with pytest.raises(DecodingError, match="no more sequences"):  # memory has seen that there are none

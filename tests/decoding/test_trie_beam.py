@@ -77,10 +77,10 @@ def test_sets_that_do_not_fit() -> None:
 
 def test_vocabularies_that_do_not_match() -> None:
     tokens: list[bytes | None] = [b"<pad>", b"</s>", *(bytes([c]) for c in range(97, 123))]
-    narrow = wfsa.compile_regex("[a-z]+", wfsa.Vocab(tokens, special_ids=[0], eos_ids=[1]))
+    narrow = wfsa.compile_regex("[a-z]+", wfsa.Vocab(tokens, special_token_ids=[0], eos_token_ids=[1]))
     with pytest.raises(DecodingError, match=r"is for 28 tokens.*size=50"):
         _search(constraint=narrow, eos_token_id=1)
-    wide = wfsa.compile_regex("[a-z]+", wfsa.Vocab(tokens, special_ids=[0], eos_ids=[1], size=50))
+    wide = wfsa.compile_regex("[a-z]+", wfsa.Vocab(tokens, special_token_ids=[0], eos_token_ids=[1], logits_size=50))
     with pytest.raises(DecodingError, match=r"ends sequences with \[1\], the search with \[\]"):
         _search(constraint=wide)
     assert _search(constraint=wide, eos_token_id=1).lengths.min() > 0
@@ -220,7 +220,7 @@ def test_narrower_numbers(dtype: str) -> None:
 
 
 def test_grammar_states_fork_and_die() -> None:
-    vocab = wfsa.Vocab([b"<s>", b"a", b"b", b"c"], eos_ids=[0])
+    vocab = wfsa.Vocab([b"<s>", b"a", b"b", b"c"], eos_token_ids=[0])
     tokens = GrammarTokens(wfsa.compile_regex("ab|ac", vocab))
     cpu = torch.device("cpu")
     start = tokens.start(1)

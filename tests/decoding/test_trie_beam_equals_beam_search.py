@@ -134,7 +134,7 @@ GRAMMARS = {
 
 
 def _constraint(name: str) -> wfsa.Constraint:
-    vocab = wfsa.Vocab(TOKENS, special_ids=[0], eos_ids=[EOS], size=50)
+    vocab = wfsa.Vocab(TOKENS, special_token_ids=[0], eos_token_ids=[EOS], logits_size=50)
     if name == "json":
         return wfsa.compile_json_schema(
             {"type": "array", "items": {"type": ["integer", "boolean"]}, "maxItems": 4}, vocab
@@ -233,7 +233,7 @@ def test_equal_to_generate_on_a_real_model() -> None:
     }
     constraint = wfsa.compile_json_schema(schema, vocab)
     prompts = [encoder.chat("Name a city in Europe."), encoder.chat("A city by the sea, and its rivers, as JSON:")]
-    eos = vocab.eos_ids.tolist()
+    eos = vocab.eos_token_ids.tolist()
     ids, mask = padded(prompts)
 
     def allowed(_: int, text: Any) -> list[int]:

@@ -17,7 +17,10 @@ MODES = ("ahead", "lazy")
 
 def build_vocab(vocab: VocabCase) -> wfsa.Vocab:
     return wfsa.Vocab(
-        list(vocab.tokens), special_ids=list(vocab.special_ids), eos_ids=list(vocab.eos_ids), special_names=vocab.names
+        list(vocab.tokens),
+        special_token_ids=list(vocab.special_token_ids),
+        eos_token_ids=list(vocab.eos_token_ids),
+        special_names=vocab.names,
     )
 
 
@@ -42,7 +45,7 @@ def constraints(case: Case) -> Iterator[tuple[str, wfsa.Constraint]]:
 
 def begin(case: Case) -> TokenText:
     vocab = case.vocab
-    return TokenText.begin(case.oracle(), vocab.tokens, vocab.special_ids, vocab.eos_ids)
+    return TokenText.begin(case.oracle(), vocab.tokens, vocab.special_token_ids, vocab.eos_token_ids)
 
 
 def check(state: wfsa.State, expected: TokenText, where: str) -> None:

@@ -106,12 +106,12 @@ class VocabCase:
     """The arguments of ``wfsa.Vocab``."""
 
     tokens: tuple[bytes, ...]
-    special_ids: tuple[int, ...] = ()
-    eos_ids: tuple[int, ...] = ()
+    special_token_ids: tuple[int, ...] = ()
+    eos_token_ids: tuple[int, ...] = ()
 
     @property
     def names(self) -> dict[str, int]:
-        named = [i for i in self.special_ids if self.tokens[i] == SPECIAL_NAME.encode()]
+        named = [i for i in self.special_token_ids if self.tokens[i] == SPECIAL_NAME.encode()]
         return {SPECIAL_NAME: named[0]} if named else {}
 
 

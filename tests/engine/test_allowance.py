@@ -17,7 +17,7 @@ import wfsa
 from wfsa.grammar.allowance import Allowance, Exhausted, check
 
 pytestmark = pytest.mark.engine
-VOCAB = wfsa.Vocab([*(bytes([b]) for b in range(256)), b"</s>"], special_ids=[256], eos_ids=[256])
+VOCAB = wfsa.Vocab([*(bytes([b]) for b in range(256)), b"</s>"], special_token_ids=[256], eos_token_ids=[256])
 SECONDS = 0.3
 OVERRUN = 1.0  # of the processor, on a slow one; as a rule it is a thirtieth of that
 
@@ -82,7 +82,7 @@ LONG: dict[str, Callable[[], tuple[Callable[..., Any], Any]]] = {
 def test_time_limits_hold(name: str) -> None:
     function, source = LONG[name]()
     begun = time.thread_time()
-    with pytest.raises(wfsa.LimitError, match=r"compiling passed 0.3 s in stage .*raise CompileOptions.max_seconds"):
+    with pytest.raises(wfsa.errors.LimitError, match=r"compiling passed 0.3 s in stage .*raise max_seconds"):
         function(source, VOCAB, mode="lazy", max_seconds=SECONDS)
     assert time.thread_time() - begun < SECONDS + OVERRUN
 
@@ -139,25 +139,25 @@ def test_no_stage_goes_on_without_looking(name: str, seconds: float) -> None:
         watching.last = time.thread_time()
         try:
             function(source, VOCAB, mode="lazy", max_seconds=seconds)
-        except wfsa.LimitError:
+        except wfsa.errors.LimitError:
             pass
         assert max(watching.longest, time.thread_time() - watching.last) < OVERRUN
 
 
 def test_lenient_does_not_do_without_what_took_too_long() -> None:
-    with pytest.raises(wfsa.LimitError, match="max_seconds"):
+    with pytest.raises(wfsa.errors.LimitError, match="max_seconds"):
         wfsa.compile_json_schema(
-            overlapping(60), VOCAB, max_seconds=SECONDS, schema_options=wfsa.SchemaOptions(lenient=True)
+            overlapping(60), VOCAB, max_seconds=SECONDS, lenient=True
         )
 
 
 GROWING = """
 import wfsa
-vocab = wfsa.Vocab([*(bytes([b]) for b in range(256)), b"</s>"], special_ids=[256], eos_ids=[256])
+vocab = wfsa.Vocab([*(bytes([b]) for b in range(256)), b"</s>"], special_token_ids=[256], eos_token_ids=[256])
 schema = {"properties": {f"p{i}": {"type": "integer"} for i in range(20_000)}}
 try:
     wfsa.compile_json_schema(schema, vocab, mode="lazy", max_memory=8_000_000)
-except wfsa.LimitError as error:
+except wfsa.errors.LimitError as error:
     print(error)
 """
 
@@ -166,7 +166,7 @@ def test_memory_limits_hold() -> None:
     """What grows is measured, so the limit is well below what the schema takes, and above a page; and the process is a
     new one, since another may have memory to give that it has used before."""
     told = subprocess.run([sys.executable, "-c", GROWING], capture_output=True, text=True, timeout=120, check=True)
-    assert re.match(r"compiling passed 8 MB in stage .*raise CompileOptions.max_memory", told.stdout)
+    assert re.match(r"compiling passed 8 MB in stage .*raise max_memory", told.stdout)
     assert wfsa.compile_json_schema(INTEGER, VOCAB, max_memory=1 << 30).stats["complete"]
 
 

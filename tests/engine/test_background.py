@@ -68,7 +68,7 @@ def test_waiting_ends_in_time() -> None:
     assert all(one.wait() for one in ahead_of_it)
     lazy = wide("lazy")
     assert lazy.wait(0) and not lazy.stats["complete"]
-    assert wfsa.compile_choice(["a", "b"], fresh_vocab()).wait(0)
+    assert wfsa.compile_texts(["a", "b"], fresh_vocab()).wait(0)
 
 
 def test_saved_in_whatever_state_it_is() -> None:

@@ -28,7 +28,7 @@ EOS = 256
 
 @pytest.fixture(scope="module")
 def vocab() -> wfsa.Vocab:
-    return wfsa.Vocab([bytes([b]) for b in range(256)] + [b"</s>"], special_ids=[EOS], eos_ids=[EOS])
+    return wfsa.Vocab([bytes([b]) for b in range(256)] + [b"</s>"], special_token_ids=[EOS], eos_token_ids=[EOS])
 
 
 def vocab_of_pairs(vocab: wfsa.Vocab) -> wfsa.Vocab:
@@ -74,7 +74,7 @@ def unharmed(state: wfsa.State) -> None:
     ],
 )
 def test_lark(text: str, message: str, vocab: wfsa.Vocab) -> None:
-    with pytest.raises(wfsa.GrammarError, match=message):
+    with pytest.raises(wfsa.errors.GrammarError, match=message):
         wfsa.compile_lark(text, vocab)
 
 
@@ -94,7 +94,7 @@ def test_lark(text: str, message: str, vocab: wfsa.Vocab) -> None:
     ],
 )
 def test_gbnf(text: str, message: str, vocab: wfsa.Vocab) -> None:
-    with pytest.raises(wfsa.GrammarError, match=message):
+    with pytest.raises(wfsa.errors.GrammarError, match=message):
         wfsa.compile_gbnf(text, vocab)
 
 
@@ -110,7 +110,7 @@ def test_gbnf(text: str, message: str, vocab: wfsa.Vocab) -> None:
     ],
 )
 def test_regex(pattern: str, message: str, vocab: wfsa.Vocab) -> None:
-    with pytest.raises(wfsa.GrammarError, match=message):
+    with pytest.raises(wfsa.errors.GrammarError, match=message):
         wfsa.compile_regex(pattern, vocab)
 
 
@@ -134,7 +134,7 @@ def test_regex(pattern: str, message: str, vocab: wfsa.Vocab) -> None:
     ],
 )
 def test_schema(schema: Any, message: str, vocab: wfsa.Vocab) -> None:
-    with pytest.raises(wfsa.SchemaError, match=message):
+    with pytest.raises(wfsa.errors.SchemaError, match=message):
         wfsa.compile_json_schema(schema, vocab)
 
 
@@ -147,14 +147,14 @@ def test_an_error_is_one_line(compiler: str, vocab: wfsa.Vocab) -> None:
 
 
 def test_names_are_plain(vocab: wfsa.Vocab) -> None:
-    with pytest.raises(wfsa.GrammarError, match=r"derives nothing: 'start'"):
+    with pytest.raises(wfsa.errors.GrammarError, match=r"derives nothing: 'start'"):
         wfsa.compile_lark("start: start", vocab)
 
 
 @pytest.mark.parametrize("compiler", ["compile_lark", "compile_gbnf", "compile_regex"])
 @pytest.mark.parametrize("text", [b"a", None])
 def test_a_grammar_is_text(compiler: str, text: Any, vocab: wfsa.Vocab) -> None:
-    with pytest.raises(wfsa.GrammarError):
+    with pytest.raises(wfsa.errors.GrammarError):
         getattr(wfsa, compiler)(text, vocab)
 
 
@@ -164,12 +164,12 @@ def test_unknown_mode(vocab: wfsa.Vocab) -> None:
 
 
 def test_limits(vocab: wfsa.Vocab) -> None:
-    with pytest.raises(wfsa.LimitError, match="max_seconds"):
+    with pytest.raises(wfsa.errors.LimitError, match="max_seconds"):
         wfsa.compile_regex("a", vocab, mode="lazy", max_seconds=0)
-    with pytest.raises(wfsa.LimitError, match="max_seconds"):
+    with pytest.raises(wfsa.errors.LimitError, match="max_seconds"):
         wfsa.compile_regex("a", vocab, max_seconds=0)
     wfsa.compile_lark("start: /a{500}/", vocab)  # what was compiled before under another limit changes nothing
-    with pytest.raises(wfsa.LimitError, match="more than 10 DFA states"):
+    with pytest.raises(wfsa.errors.LimitError, match="more than 10 DFA states"):
         wfsa.compile_lark("start: /a{500}/", vocab, max_terminal_states=10)
 
 
@@ -187,7 +187,9 @@ def test_the_clock_is_looked_at_often(vocab: wfsa.Vocab) -> None:
 
 @pytest.mark.parametrize("token_id", [-1, 257, 2**31, -(2**31), 2**62])
 def test_token_out_of_range(token_id: int, state: wfsa.State) -> None:
-    with pytest.raises(wfsa.StateError, match=f"token id {token_id} is out of range: the vocabulary has 257 tokens"):
+    with pytest.raises(
+        wfsa.errors.StateError, match=f"token id {token_id} is out of range: the vocabulary has 257 tokens"
+    ):
         state.commit(token_id)
     assert token_id not in state.get_mask()
     assert "out of range" in state.explain(token_id)
@@ -196,7 +198,7 @@ def test_token_out_of_range(token_id: int, state: wfsa.State) -> None:
 
 @pytest.mark.parametrize("token_id", [2**70, -(2**70), np.uint64(2**64 - 1)])
 def test_token_beyond_64_bits(token_id: Any, state: wfsa.State) -> None:
-    with pytest.raises(wfsa.StateError, match="out of range"):
+    with pytest.raises(wfsa.errors.StateError, match="out of range"):
         state.commit(token_id)
     assert token_id not in state.get_mask()
     assert state.validate([98, token_id]) == 1
@@ -252,12 +254,12 @@ def test_a_limit_passed_on_demand(vocab: wfsa.Vocab) -> None:
     """The state that had no place was half there, and asking for it again read past the end."""
     grammar = "start: A | B\nA: /(ab){9}/\nB: /(ab){8}b/"  # states of one component are no more than the components
     state = wfsa.compile_lark(grammar, vocab, mode="lazy", max_lexer_states=4).start()
-    with pytest.raises(wfsa.LimitError, match="4 states"):
+    with pytest.raises(wfsa.errors.LimitError, match="4 states"):
         while state.commit_bytes(b"ab"):
             pass
     before = state.n_commits
     for _ in range(3):
-        with pytest.raises(wfsa.LimitError, match="4 states"):
+        with pytest.raises(wfsa.errors.LimitError, match="4 states"):
             state.commit_bytes(b"abab")
     assert state.n_commits == before
 
@@ -286,10 +288,10 @@ def test_after_the_end(state: wfsa.State) -> None:
     assert not state.is_accepting()
     assert len(state.get_mask()) == 0
     for call in (lambda: state.commit(97), lambda: state.commit(EOS), lambda: state.commit_bytes(b"a")):
-        with pytest.raises(wfsa.StateError, match="after the end-of-sequence token"):
+        with pytest.raises(wfsa.errors.StateError, match="after the end-of-sequence token"):
             call()
     assert state.validate([97]) == 0
-    assert state.forced() == b""
+    assert state.forced_bytes() == b""
     assert "the text has ended" in state.explain(97)
     assert state.n_commits == 3
     state.rollback(2)
@@ -298,7 +300,7 @@ def test_after_the_end(state: wfsa.State) -> None:
 
 @pytest.mark.parametrize("n", [2, 1000, -1, 2**62])
 def test_rollback_too_far(n: int, state: wfsa.State) -> None:
-    with pytest.raises(wfsa.StateError, match=f"cannot roll back {n} commits: there were 1"):
+    with pytest.raises(wfsa.errors.StateError, match=f"cannot roll back {n} commits: there were 1"):
         state.rollback(n)
     unharmed(state)
     state.rollback(0)
@@ -348,7 +350,7 @@ def bad_buffers() -> list[tuple[str, Callable[[], Any], int | None]]:
 @pytest.mark.parametrize(("make", "row"), [b[1:] for b in bad_buffers()], ids=[b[0] for b in bad_buffers()])
 def test_bad_buffer(make: Callable[[], Any], row: int | None, state: wfsa.State) -> None:
     buffer, before = make(), make()
-    with pytest.raises(wfsa.StateError, match=r"mask buffer|row"):
+    with pytest.raises(wfsa.errors.StateError, match=r"mask buffer|row"):
         state.fill_bitmask(buffer, row=row)
     assert np.array_equal(np.asarray(buffer), np.asarray(before))
     unharmed(state)
@@ -364,7 +366,7 @@ def test_bad_tensor(state: wfsa.State) -> None:
         torch.full((WORDS,), 7, dtype=torch.bfloat16),
         torch.empty((WORDS,), dtype=torch.int32, device="meta"),
     ):
-        with pytest.raises(wfsa.StateError):
+        with pytest.raises(wfsa.errors.StateError):
             state.fill_bitmask(tensor)
         if tensor.device.type == "cpu":
             assert bool((tensor == 7).all())
@@ -381,10 +383,10 @@ def test_bad_batch(state: wfsa.State) -> None:
     for keywords in (
         {"rows": [0]}, {"rows": [0, 0]}, {"rows": [0, 2]}, {"rows": [-1, 0]}, {"rows": [0, 2**70]}, {"threads": 0}
     ):  # fmt: skip
-        with pytest.raises(wfsa.StateError):
+        with pytest.raises(wfsa.errors.StateError):
             wfsa.fill_bitmasks(states, batch, **keywords)
         assert (batch == 7).all()
-    with pytest.raises(wfsa.StateError):
+    with pytest.raises(wfsa.errors.StateError):
         wfsa.fill_bitmasks(states, batch[0])
     with pytest.raises(TypeError):
         wfsa.fill_bitmasks([state, 5], batch)
@@ -434,9 +436,9 @@ def test_editing_nothing_loads(data: bytes, vocab: wfsa.Vocab) -> None:
 def test_truncated(data: bytes, vocab: wfsa.Vocab) -> None:
     step = max(1, len(data) // 500)
     for n in {*range(64), *range(64, len(data), step), len(data) - 1}:
-        with pytest.raises(wfsa.ArtifactError):
+        with pytest.raises(wfsa.errors.ArtifactError):
             wfsa.Constraint.from_bytes(data[:n], vocab)
-    with pytest.raises(wfsa.ArtifactError):
+    with pytest.raises(wfsa.errors.ArtifactError):
         wfsa.Constraint.from_bytes(data + b"\0", vocab)
 
 
@@ -452,7 +454,7 @@ def test_flipped(data: bytes, vocab: wfsa.Vocab) -> None:
             bad[i] ^= flip
             try:
                 got = wfsa.Constraint.from_bytes(bytes(bad), vocab)
-            except wfsa.ArtifactError as e:
+            except wfsa.errors.ArtifactError as e:
                 refused += 1
                 assert "\n" not in str(e)
             else:
@@ -466,7 +468,7 @@ def test_foreign(data: bytes, vocab: wfsa.Vocab, tmp_path: Path) -> None:
     for content in (b"", b"hello world, this is text", bytes(1000), b"\xff" * 1000, other, b"{}" * 100):
         path = tmp_path / "foreign.wfsa"
         path.write_bytes(content)
-        with pytest.raises(wfsa.ArtifactError, match=r"foreign\.wfsa"):
+        with pytest.raises(wfsa.errors.ArtifactError, match=r"foreign\.wfsa"):
             wfsa.load(path, vocab)
         assert path.read_bytes() == content
     with pytest.raises(OSError):
@@ -476,11 +478,11 @@ def test_foreign(data: bytes, vocab: wfsa.Vocab, tmp_path: Path) -> None:
 
 
 def test_other_format(data: bytes, vocab: wfsa.Vocab) -> None:
-    with pytest.raises(wfsa.ArtifactError, match="not a wfsa constraint"):
+    with pytest.raises(wfsa.errors.ArtifactError, match="not a wfsa constraint"):
         wfsa.Constraint.from_bytes(edited(data, lambda head, _: head.update(format="wfsa-items")), vocab)
     for version in (0, constraint_file.VERSION + 1, None, "1"):
         bad = edited(data, lambda head, _, v=version: head.update(version=v))  # type: ignore[misc]
-        with pytest.raises(wfsa.ArtifactError, match="version"):
+        with pytest.raises(wfsa.errors.ArtifactError, match="version"):
             wfsa.Constraint.from_bytes(bad, vocab)
 
 
@@ -490,21 +492,21 @@ def test_other_vocabulary(data: bytes, vocab: wfsa.Vocab) -> None:
     for other in (
         wfsa.Vocab(tokens[:-1]),
         wfsa.Vocab(tokens),
-        wfsa.Vocab(swapped, special_ids=[EOS], eos_ids=[EOS]),
-        wfsa.Vocab([*tokens, b"ab"], special_ids=[EOS], eos_ids=[EOS]),
+        wfsa.Vocab(swapped, special_token_ids=[EOS], eos_token_ids=[EOS]),
+        wfsa.Vocab([*tokens, b"ab"], special_token_ids=[EOS], eos_token_ids=[EOS]),
     ):
-        with pytest.raises(wfsa.ArtifactError, match="another vocabulary"):
+        with pytest.raises(wfsa.errors.ArtifactError, match="another vocabulary"):
             wfsa.Constraint.from_bytes(data, other)
-    same = wfsa.Vocab(tokens, special_ids=[EOS], eos_ids=[EOS])
+    same = wfsa.Vocab(tokens, special_token_ids=[EOS], eos_token_ids=[EOS])
     assert wfsa.Constraint.from_bytes(data, same).start().commit_bytes(b"[")
 
 
 def test_missing_and_strange_arrays(data: bytes, vocab: wfsa.Vocab) -> None:
     assert b'"dtype":"U16"' in data
-    with pytest.raises(wfsa.ArtifactError, match="bad entry"):
+    with pytest.raises(wfsa.errors.ArtifactError, match="bad entry"):
         wfsa.Constraint.from_bytes(data.replace(b'"dtype":"U16"', b'"dtype":"F16"', 1), vocab)
     for name in load_tensors(data):
-        with pytest.raises(wfsa.ArtifactError):
+        with pytest.raises(wfsa.errors.ArtifactError):
             wfsa.Constraint.from_bytes(edited(data, lambda _, tensors, n=name: tensors.pop(n)), vocab)  # type: ignore[misc]
         for strange in (
             lambda a: a.astype(np.int64),
@@ -515,20 +517,20 @@ def test_missing_and_strange_arrays(data: bytes, vocab: wfsa.Vocab) -> None:
             def change(_: Any, tensors: dict[str, Any], n: str = name, f: Any = strange) -> None:
                 tensors[n] = f(tensors[n])
 
-            with pytest.raises(wfsa.ArtifactError):
+            with pytest.raises(wfsa.errors.ArtifactError):
                 wfsa.Constraint.from_bytes(edited(data, change), vocab)
 
 
 @pytest.mark.parametrize("key", ["terminal_names", "terminal_origins", "attributes"])
 def test_bad_head(key: str, data: bytes, vocab: wfsa.Vocab) -> None:
     for value in (None, 3, [1], "abc", {"a": 1}):
-        with pytest.raises(wfsa.ArtifactError):
+        with pytest.raises(wfsa.errors.ArtifactError):
             wfsa.Constraint.from_bytes(edited(data, lambda head, _, v=value: head.update({key: v})), vocab)  # type: ignore[misc]
 
 
 def test_names_that_are_too_few(data: bytes, vocab: wfsa.Vocab) -> None:
     for key in ("terminal_names", "terminal_origins"):
-        with pytest.raises(wfsa.ArtifactError, match="names"):
+        with pytest.raises(wfsa.errors.ArtifactError, match="names"):
             wfsa.Constraint.from_bytes(edited(data, lambda head, _, k=key: head[k].pop()), vocab)  # type: ignore[misc]
 
 
@@ -551,12 +553,12 @@ NOTHING = "the grammar derives nothing: "
 @pytest.mark.parametrize("pattern", ["(?<=a)b", "a(?!.*)", "a^b", r"[^\s\S]", "(?=a)b", "^$a", "b(?=c)"])
 def test_a_pattern_that_matches_no_text_is_told_as_such(pattern: str, vocab: wfsa.Vocab) -> None:
     told = f"{NOTHING}the pattern matches no text; look-arounds and anchors see"
-    with pytest.raises(wfsa.GrammarError, match=told) as caught:
+    with pytest.raises(wfsa.errors.GrammarError, match=told) as caught:
         wfsa.compile_regex(pattern, vocab)
     assert "recursion" not in str(caught.value)
 
 
-@pytest.mark.filterwarnings("ignore::wfsa.GrammarWarning")
+@pytest.mark.filterwarnings("ignore::wfsa.errors.GrammarWarning")
 @pytest.mark.parametrize(
     ("compiler", "text", "message"),
     [
@@ -568,5 +570,5 @@ def test_a_pattern_that_matches_no_text_is_told_as_such(pattern: str, vocab: wfs
     ],
 )
 def test_why_a_grammar_derives_nothing(compiler: Any, text: str, message: str, vocab: wfsa.Vocab) -> None:
-    with pytest.raises(wfsa.GrammarError, match=NOTHING + message):
+    with pytest.raises(wfsa.errors.GrammarError, match=NOTHING + message):
         compiler(text, vocab)

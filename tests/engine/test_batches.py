@@ -25,7 +25,7 @@ CORES = os.cpu_count() or 1
 def constraints() -> list[wfsa.Constraint]:
     vocab = fresh_vocab()
     made = [compile(vocab, mode) for compile in GRAMMARS.values() for mode in ("ahead", "lazy")]
-    return [*made, wfsa.compile_choice(["ab", "abc", '{"name"', "if a then"], vocab)]
+    return [*made, wfsa.compile_texts(["ab", "abc", '{"name"', "if a then"], vocab)]
 
 
 def wander(states: list[wfsa.State], choose: random.Random) -> None:
@@ -105,7 +105,7 @@ def test_a_child_makes_its_own_helpers(constraints: list[wfsa.Constraint]) -> No
 
 ENDING = """
 import threading, numpy as np, wfsa
-vocab = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"<eos>"], special_ids=[256], eos_ids=[256])
+vocab = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"<eos>"], special_token_ids=[256], eos_token_ids=[256])
 states = [wfsa.compile_json_schema({"type": "object"}, vocab, mode="lazy").start() for _ in range(200)]
 buffer = np.zeros((200, 9), np.int32)
 wfsa.fill_bitmasks(states, buffer, threads=4)
@@ -128,7 +128,7 @@ def test_helpers_do_not_outlive_the_process(busy: int) -> None:
 def test_helpers_that_nobody_asks_end(constraints: list[wfsa.Constraint]) -> None:
     script = """
 import os, sys, time, numpy as np, wfsa
-vocab = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"<eos>"], special_ids=[256], eos_ids=[256])
+vocab = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"<eos>"], special_token_ids=[256], eos_token_ids=[256])
 states = [wfsa.compile_regex("a*", vocab).start() for _ in range(200)]
 threads = lambda: len(os.listdir("/proc/self/task"))
 before = threads()
@@ -145,7 +145,7 @@ wfsa.fill_bitmasks(states, np.zeros((200, 9), np.int32), threads=4)
 def test_a_row_without_a_state_is_left_as_it_was(constraints: list[wfsa.Constraint]) -> None:
     states: list[wfsa.State | None] = [c.start() for c in constraints]
     states[1:1] = [None, None]
-    n_words = (constraints[0].vocab.size + 31) // 32
+    n_words = (constraints[0].vocab.logits_size + 31) // 32
     rows, plain = np.full((len(states), n_words), 7, np.int32), np.zeros((1, n_words), np.int32)
     wfsa.fill_bitmasks(states, rows, threads=2)
     for row, state in zip(rows, states, strict=True):
@@ -154,5 +154,5 @@ def test_a_row_without_a_state_is_left_as_it_was(constraints: list[wfsa.Constrai
         else:
             wfsa.fill_bitmasks([state], plain)
             assert (row == plain[0]).all()
-    wfsa.fill_bitmasks([None], np.zeros((1, n_words), np.int32), budgets=[-5])
+    wfsa.fill_bitmasks([None], np.zeros((1, n_words), np.int32), max_tokens=[-5])
     wfsa.fill_bitmasks([None, None], np.zeros(0, np.int8))

@@ -108,11 +108,11 @@ def test_hostile_sources_of_a_store_get_errors_of_wfsa(name: str) -> None:
 
 def test_a_number_that_python_cannot_hold_is_told_as_such() -> None:
     told = r"the exponent of a number is beyond 999,999,999,999,999,999; at \$"
-    with pytest.raises(wfsa.SchemaError, match=told):
+    with pytest.raises(wfsa.errors.SchemaError, match=told):
         wfsa.compile_json_schema(HUGE_EXPONENT, VOCAB)
-    with pytest.raises(wfsa.SchemaError, match=told):
+    with pytest.raises(wfsa.errors.SchemaError, match=told):
         wfsa.check_json_schema(HUGE_EXPONENT)
-    with pytest.raises(wfsa.SchemaError, match=r"a whole number has more than 4,300 digits; at \$"):
+    with pytest.raises(wfsa.errors.SchemaError, match=r"a whole number has more than 4,300 digits; at \$"):
         wfsa.compile_json_schema('{"const": %s}' % ("1" * 5000), VOCAB)
 
 
@@ -128,23 +128,23 @@ def test_a_defect_in_the_schema_front_end_is_a_schema_error_with_a_place(monkeyp
     monkeypatch.setattr("wfsa.grammar.json_schema.lowering.Document", fails)
     told = r"ZeroDivisionError in .*lowering.py:\d+: nobody foresaw this at 14; .* report .*; at \$\.properties\.a$"
     for compiled in (lambda: wfsa.compile_json_schema({}, VOCAB), lambda: wfsa.check_json_schema({})):
-        with pytest.raises(wfsa.SchemaError, match=told) as caught:
+        with pytest.raises(wfsa.errors.SchemaError, match=told) as caught:
             compiled()
         assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
 def test_a_defect_behind_the_front_end_is_a_grammar_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wfsa.compilation, "automaton", fails)
-    with pytest.raises(wfsa.GrammarError, match="this is a defect of wfsa") as caught:
+    with pytest.raises(wfsa.errors.GrammarError, match="this is a defect of wfsa") as caught:
         wfsa.compile_regex("a", VOCAB)
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
-    with pytest.raises(wfsa.SchemaError, match=r"; at \$"):
+    with pytest.raises(wfsa.errors.SchemaError, match=r"; at \$"):
         wfsa.compile_json_schema({}, VOCAB)
 
 
 def test_memory_and_stack_that_are_used_up_are_limits() -> None:
     for error, told in ((RecursionError("x"), "nests deeper than Python's stack"), (MemoryError(), "no memory left")):
-        with pytest.raises(wfsa.LimitError, match=told) as caught, Boundary(wfsa.SchemaError):
+        with pytest.raises(wfsa.errors.LimitError, match=told) as caught, Boundary(wfsa.errors.SchemaError):
             raise error
         assert caught.value.__cause__ is error
 
@@ -156,7 +156,7 @@ class Hostile(Exception):
 
 def test_an_exception_without_a_text_is_told() -> None:
     told = r"Hostile in .*: no text; this is a defect"
-    with pytest.raises(wfsa.GrammarError, match=told), Boundary(wfsa.GrammarError):
+    with pytest.raises(wfsa.errors.GrammarError, match=told), Boundary(wfsa.errors.GrammarError):
         raise Hostile
 
 
@@ -169,9 +169,9 @@ def test_what_is_ours_or_the_callers_passes() -> None:
 
     with pytest.raises(Cancelled):
         wfsa.compile_request({"regex": "a"}, VOCAB, progress=cancel)
-    with pytest.raises(KeyboardInterrupt), Boundary(wfsa.SchemaError):
+    with pytest.raises(KeyboardInterrupt), Boundary(wfsa.errors.SchemaError):
         raise KeyboardInterrupt
-    with warnings.catch_warnings(), pytest.raises(wfsa.SchemaWarning):
+    with warnings.catch_warnings(), pytest.raises(wfsa.errors.SchemaWarning):
         warnings.simplefilter("error")
         wfsa.compile_json_schema({"type": "object", "propertys": {}}, VOCAB)
 
@@ -181,7 +181,7 @@ def test_a_terminal_nested_too_deeply_is_a_limit(monkeypatch: pytest.MonkeyPatch
         raise RecursionError
 
     monkeypatch.setattr(wfsa.compilation, "automaton", deep)
-    with pytest.raises(wfsa.LimitError, match="nested too deeply; flatten it"):
+    with pytest.raises(wfsa.errors.LimitError, match="nested too deeply; flatten it"):
         wfsa.compile_json_schema({"type": "integer"}, VOCAB)
 
 
@@ -190,7 +190,7 @@ def test_a_terminal_nested_too_deeply_is_a_limit(monkeypatch: pytest.MonkeyPatch
 )
 def test_compile_options_say_what_they_take(name: str, value: Any) -> None:
     with pytest.raises((TypeError, ValueError), match=f"{name} must be "):
-        wfsa.CompileOptions(**{name: value})
+        wfsa.compile_options.CompileOptions(**{name: value})
 
 
 # --- farms ----------------------------------------------------------------------------------------------------------

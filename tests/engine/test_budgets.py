@@ -35,7 +35,7 @@ def known(state: wfsa.State) -> bool:
     """Is it known how many tokens a text needs?  Not under "longest"."""
     try:
         needs(state)
-    except wfsa.StateError as error:
+    except wfsa.errors.StateError as error:
         assert "are not known where" in str(error)
         return False
     return True
@@ -51,7 +51,7 @@ def needs(state: wfsa.State) -> int | None:
     """min_tokens; None where the vocabulary spells no end."""
     try:
         return state.min_tokens()
-    except wfsa.StateError as error:
+    except wfsa.errors.StateError as error:
         if "no end of this text was found" not in str(error):
             raise
         return None
@@ -73,15 +73,15 @@ def check_masks(state: wfsa.State, with_end: bool) -> None:
             left[token_id] = then
     for budget in {*range(least, max([least, *left.values()]) + 2), least + 40}:
         want = sorted(token_id for token_id, n in left.items() if n < budget)
-        assert state.get_mask(budget=budget).ids().tolist() == want, budget
+        assert state.get_mask(max_tokens=budget).ids().tolist() == want, budget
     if not state.is_finished() and (least or with_end):
         assert min(left.values()) < least
     for budget, wrap_up in ((least, 1), (least + 2, 3), (least + 40, 50)):
         want = sorted(token_id for token_id, n in left.items() if n <= min(least, budget - 1))
-        assert state.get_mask(budget=budget, wrap_up=wrap_up).ids().tolist() == want
-    assert state.get_mask(budget=least + 2, wrap_up=2) == state.get_mask(budget=least + 2)
-    with pytest.raises(wfsa.BudgetError, match=f"budget of {least - 1} tokens is too small: the text needs {least} "):
-        state.get_mask(budget=least - 1)
+        assert state.get_mask(max_tokens=budget, wrap_up=wrap_up).ids().tolist() == want
+    assert state.get_mask(max_tokens=least + 2, wrap_up=2) == state.get_mask(max_tokens=least + 2)
+    with pytest.raises(wfsa.errors.BudgetError, match=f"max_tokens={least - 1} is too small: the text needs {least} "):
+        state.get_mask(max_tokens=least - 1)
 
 
 @given(cases(), walks, st.sampled_from(MODES), st.booleans())
@@ -94,7 +94,7 @@ def test_masks_are_what_the_tokens_leave(case: Case, walk: list[int], mode: Any,
     if not known(state):
         assert case.grammar.policy == "longest"
         return
-    with_end = bool(case.vocab.eos_ids)
+    with_end = bool(case.vocab.eos_token_ids)
     for n in [*walk, None]:
         if text.finished:
             assert state.min_tokens() == 0
@@ -117,7 +117,7 @@ def test_what_no_token_spells_alone_may_be_spelled_with_what_follows() -> None:
     grammar = Grammar((Terminal("T", Words(frozenset([b"b", b"c"]))),), ("n",), ((0, ()), (0, (0, 0))), 0, "cfg", ())
     state = wfsa.compile(grammar, wfsa.Vocab([b"bc"])).start()
     check_masks(state, with_end=False)
-    assert state.get_mask(budget=1).ids().tolist() == [0]
+    assert state.get_mask(max_tokens=1).ids().tolist() == [0]
 
 
 text_sets = st.lists(st.binary(min_size=1, max_size=6), min_size=1, max_size=6, unique=True)
@@ -134,8 +134,8 @@ def test_where_tokens_are_bytes_it_is_the_shortest_end(grammar: Any, walk: list[
         return
     for n in [*walk, None]:
         try:
-            closing = state.closing()
-        except wfsa.LimitError:  # a search, and its budget is spent on lists with many ways to go on
+            closing = state.shortest_completion()
+        except wfsa.errors.LimitError:  # a search, and its budget is spent on lists with many ways to go on
             return
         assert closing is not None
         assert state.min_tokens() == len(closing) + 1
@@ -155,11 +155,11 @@ def test_whoever_keeps_to_the_masks_comes_to_an_end(case: Case, choices: list[in
         return
     left = least + more
     for n in choices:
-        if state.is_finished() or (not case.vocab.eos_ids and state.is_accepting() and left == 0):
+        if state.is_finished() or (not case.vocab.eos_token_ids and state.is_accepting() and left == 0):
             break
-        token_id = choice(set(state.get_mask(budget=left).ids().tolist()), n)
+        token_id = choice(set(state.get_mask(max_tokens=left).ids().tolist()), n)
         if token_id is None:
-            assert not case.vocab.eos_ids
+            assert not case.vocab.eos_token_ids
             break
         assert state.commit(token_id)
         left -= 1
@@ -168,7 +168,7 @@ def test_whoever_keeps_to_the_masks_comes_to_an_end(case: Case, choices: list[in
 
 
 OPENS = [b"[[", b"[[[[[[", b'{"', b'{"":{"":']
-OPENING = wfsa.Vocab([*(bytes([b]) for b in range(256)), *OPENS, b"</s>"], special_ids=[260], eos_ids=[260])
+OPENING = wfsa.Vocab([*(bytes([b]) for b in range(256)), *OPENS, b"</s>"], special_token_ids=[260], eos_token_ids=[260])
 
 
 def closed(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
@@ -195,7 +195,7 @@ def test_whoever_opens_all_that_can_be_opened_comes_to_an_end(mode: Any, schema:
     for left in range(budget, 0, -1):
         if state.is_finished():
             break
-        mask = state.get_mask(budget=left).ids().tolist()
+        mask = state.get_mask(max_tokens=left).ids().tolist()
         left_by = {token_id: needs(after(asks, token_id)) for token_id in asks.get_mask().ids().tolist()}
         assert mask == sorted(token_id for token_id, n in left_by.items() if n is not None and n < left)
         token_id = max(mask, key=lambda token_id: left_by[token_id] or 0)
@@ -210,7 +210,7 @@ def test_whoever_opens_all_that_can_be_opened_comes_to_an_end(mode: Any, schema:
 def test_texts_of_a_closed_set_need_what_a_search_finds(
     texts: list[bytes], tokens: list[bytes], n: int, ends: bool
 ) -> None:
-    vocab = wfsa.Vocab([*tokens, b"</s>"], eos_ids=[len(tokens)] if ends else [], special_ids=[len(tokens)])
+    vocab = wfsa.Vocab([*tokens, b"</s>"], eos_token_ids=[len(tokens)] if ends else [], special_token_ids=[len(tokens)])
     constraint = wfsa.compile_texts(texts, vocab, special_names="letters")
 
     def search(written: bytes) -> int | None:
@@ -230,22 +230,22 @@ def test_texts_of_a_closed_set_need_what_a_search_finds(
 
 def test_large_sets_count_the_texts_behind_each_token() -> None:
     texts = [f"{n:05d}".encode() for n in range(5_000)] + [b"1", b"0123456789"]
-    vocab = wfsa.Vocab([*(bytes([b]) for b in range(256)), b"000", b"0123", b"</s>"], eos_ids=[258])
+    vocab = wfsa.Vocab([*(bytes([b]) for b in range(256)), b"000", b"0123", b"</s>"], eos_token_ids=[258])
     state = wfsa.compile_texts(texts, vocab).start()
     assert state.min_tokens() == 2
-    with pytest.raises(wfsa.BudgetError, match="too small: the text needs 2 "):
-        state.get_mask(budget=1)
-    assert state.get_mask(budget=2).ids().tolist() == [ord("1")]
-    assert state.get_mask(budget=3).ids().tolist() == [*b"01", 257]  # 0·0123
-    assert state.get_mask(budget=4).ids().tolist() == [*b"01", 256, 257]
+    with pytest.raises(wfsa.errors.BudgetError, match="too small: the text needs 2 "):
+        state.get_mask(max_tokens=1)
+    assert state.get_mask(max_tokens=2).ids().tolist() == [ord("1")]
+    assert state.get_mask(max_tokens=3).ids().tolist() == [*b"01", 257]  # 0·0123
+    assert state.get_mask(max_tokens=4).ids().tolist() == [*b"01", 256, 257]
     assert state.commit_bytes(b"012345")
     assert state.min_tokens() == 5
-    assert state.get_mask(budget=5).ids().tolist() == [ord("6")]
+    assert state.get_mask(max_tokens=5).ids().tolist() == [ord("6")]
 
 
 VOCAB = wfsa.Vocab(
     [*(bytes([b]) for b in range(256)), b'{"', b'":', b'","', b'"}', b"name", b"   ", b"abcd", b"", b"</s>"],
-    special_ids=[264], eos_ids=[264],
+    special_token_ids=[264], eos_token_ids=[264],
 )  # fmt: skip
 PERSON: dict[str, Any] = {
     "type": "object",
@@ -273,11 +273,11 @@ def test_documents_need_their_required_members(mode: Any, text: str, tokens: int
     assert not text or state.commit_bytes(text.encode())
     assert state.min_tokens() == tokens
     for left in range(tokens, 0, -1):
-        ids = state.get_mask(budget=left).ids()
+        ids = state.get_mask(max_tokens=left).ids()
         assert state.commit(int(ids[0]))
     assert state.is_finished()
     assert state.min_tokens() == 0
-    json.loads(state.text())
+    json.loads(state.output_bytes())
 
 
 def test_buffers_take_budgets() -> None:
@@ -285,17 +285,17 @@ def test_buffers_take_budgets() -> None:
     state = constraint.start()
     assert state.commit_bytes(b'{"name":"abcd')
     rows = np.full((2, (len(VOCAB.tokens) + 31) // 32), -1, np.int32)
-    state.fill_bitmask(rows, row=1, budget=10)
-    narrow = state.get_mask(budget=10)
+    state.fill_bitmask(rows, row=1, max_tokens=10)
+    narrow = state.get_mask(max_tokens=10)
     assert (rows[1] == narrow.bitmask).all()
     assert (rows[0] == -1).all()
     assert narrow.ids().tolist() == [256]
     assert len(narrow) < len(state.get_mask())
-    assert state.get_mask(budget=1 << 40) == state.get_mask()
-    with pytest.raises(wfsa.BudgetError, match="a budget of 9 tokens is too small: the text needs 10 to its end"):
-        state.fill_bitmask(rows, row=0, budget=9)
+    assert state.get_mask(max_tokens=1 << 40) == state.get_mask()
+    with pytest.raises(wfsa.errors.BudgetError, match="max_tokens=9 is too small: the text needs 10 tokens to its end"):
+        state.fill_bitmask(rows, row=0, max_tokens=9)
     with pytest.raises(TypeError):
-        state.get_mask(budget=1.5)  # type: ignore[arg-type]
+        state.get_mask(max_tokens=1.5)  # type: ignore[arg-type]
 
 
 def test_batches_take_a_budget_for_each_state() -> None:
@@ -308,25 +308,25 @@ def test_batches_take_a_budget_for_each_state() -> None:
     asked = [*states, done]
     budgets = [10, None, 12, 40, 10, 0]
     rows = np.full((6, (len(VOCAB.tokens) + 31) // 32), -1, np.int32)
-    wfsa.fill_bitmasks(asked, rows, threads=2, budgets=budgets)
+    wfsa.fill_bitmasks(asked, rows, threads=2, max_tokens=budgets)
     for row, state, budget in zip(rows, asked, budgets, strict=True):
-        assert (row == state.get_mask(budget=budget).bitmask).all()
+        assert (row == state.get_mask(max_tokens=budget).bitmask).all()
     before = rows.copy()
-    with pytest.raises(wfsa.BudgetError, match="a budget of 3 tokens is too small"):
-        wfsa.fill_bitmasks(asked, rows, budgets=[3, *budgets[1:]])
-    with pytest.raises(wfsa.StateError, match="6 states need as many budgets, not 1"):
-        wfsa.fill_bitmasks(asked, rows, budgets=[3])
+    with pytest.raises(wfsa.errors.BudgetError, match="max_tokens=3 is too small"):
+        wfsa.fill_bitmasks(asked, rows, max_tokens=[3, *budgets[1:]])
+    with pytest.raises(wfsa.errors.StateError, match="max_tokens must have one entry for each of 6 states, not 1"):
+        wfsa.fill_bitmasks(asked, rows, max_tokens=[3])
     assert (rows == before).all()
 
 
 def test_stop_tokens_count_as_the_end() -> None:
     for vocab in (VOCAB, wfsa.Vocab([*(bytes([b]) for b in range(256)), b"x", b"y"])):
         constraint = wfsa.compile_regex("abc?", vocab)
-        state = constraint.start(stop_ids=[257])
+        state = constraint.start(stop_token_ids=[257])
         assert state.min_tokens() == 3
         assert state.commit_bytes(b"ab")
-        assert state.get_mask(budget=1).ids().tolist() == [257]
-        assert state.get_mask(budget=2).ids().tolist() == [99, 257]
+        assert state.get_mask(max_tokens=1).ids().tolist() == [257]
+        assert state.get_mask(max_tokens=2).ids().tolist() == [99, 257]
         assert state.commit(257)
         assert state.min_tokens() == 0
 
@@ -335,7 +335,7 @@ def test_deep_texts() -> None:
     state = wfsa.compile_json_schema({}, VOCAB, mode="lazy").start()
     state.commit_bytes(b"[" * 3000)
     assert state.min_tokens() == 3001
-    mask = state.get_mask(budget=3001)
+    mask = state.get_mask(max_tokens=3001)
     assert mask.ids().tolist() == [ord("]")]
 
 
@@ -345,15 +345,15 @@ def test_what_is_not_known_is_said() -> None:
         (wfsa.compile_json_schema({"type": "array", "uniqueItems": True}, VOCAB), "items have to differ"),
         (wfsa.compile_lark('start: "a" B\nB: /b+/', VOCAB), "matched as long as they can be"),
     ]:
-        state, other = constraint.start(), constraint.start(stop_ids=[0])
+        state, other = constraint.start(), constraint.start(stop_token_ids=[0])
         assert not constraint.has_min_tokens
         assert not state.has_min_tokens
         assert not other.has_min_tokens
-        with pytest.raises(wfsa.StateError, match=why):
+        with pytest.raises(wfsa.errors.StateError, match=why):
             state.min_tokens()
-        assert state.get_mask(budget=9) == state.get_mask(budget=1, wrap_up=4) == state.get_mask()
+        assert state.get_mask(max_tokens=9) == state.get_mask(max_tokens=1, wrap_up=4) == state.get_mask()
         buffers = np.zeros((2, 2, (len(VOCAB.tokens) + 31) // 32), np.int32)
-        wfsa.fill_bitmasks([state, state], buffers[0], budgets=[1, None])
+        wfsa.fill_bitmasks([state, state], buffers[0], max_tokens=[1, None])
         wfsa.fill_bitmasks([state, state], buffers[1])
         assert np.array_equal(*buffers)
     assert wfsa.compile_json_schema({}, VOCAB).has_min_tokens

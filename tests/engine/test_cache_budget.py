@@ -23,7 +23,7 @@ pytestmark = pytest.mark.engine
 @pytest.fixture(autouse=True)
 def default_budget() -> Iterator[None]:
     yield
-    wfsa.set_cache_budget(DEFAULT_BUDGET)
+    wfsa.caches.set_cache_bytes(DEFAULT_BUDGET)
 
 
 def schema(k: int) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def first_mask(k: int, vocab: wfsa.Vocab) -> wfsa.TokenMask:
 
 
 def within_budget() -> bool:
-    info = wfsa.cache_info()
+    info = wfsa.caches.cache_info()
     parts = [cache for name, cache in info.items() if name != "total"]
     for what in ("entries", "bytes", "limit"):
         assert info["total"][what] == sum(cache[what] for cache in parts)
@@ -47,10 +47,10 @@ def within_budget() -> bool:
 
 def test_caches_tell_what_they_hold() -> None:
     vocab = small_vocab()
-    wfsa.set_cache_budget(0)
-    wfsa.set_cache_budget(DEFAULT_BUDGET)
+    wfsa.caches.set_cache_bytes(0)
+    wfsa.caches.set_cache_bytes(DEFAULT_BUDGET)
     wfsa.compile_json_schema({"type": "object"}, vocab)
-    own, info = vocab.cache_info(), wfsa.cache_info()
+    own, info = vocab.cache_info(), wfsa.caches.cache_info()
     assert own["tokens"]["entries"] == vocab.n_tokens
     for what in ("entries", "bytes"):
         assert own["walks"][what] + own["universes"][what] == info["walks and universes"][what] > 0
@@ -59,38 +59,38 @@ def test_caches_tell_what_they_hold() -> None:
 
 
 def test_a_budget_is_kept_and_a_lower_one_evicts_at_once() -> None:
-    wfsa.set_cache_budget(0)
+    wfsa.caches.set_cache_bytes(0)
     budget = 300_000
-    wfsa.set_cache_budget(budget)
+    wfsa.caches.set_cache_bytes(budget)
     vocabs = [small_vocab(), small_vocab()]
     full = 0
     for k in range(120):
         wfsa.compile_json_schema(schema(k), vocabs[k % 2], mode=("ahead", "lazy")[k // 2 % 2]).start().get_mask()
         assert within_budget()
-        full = max(full, wfsa.cache_info()["total"]["bytes"])
+        full = max(full, wfsa.caches.cache_info()["total"]["bytes"])
     assert full > budget / 2
     for lower in (budget // 2, budget // 10, 1, 0):
-        wfsa.set_cache_budget(lower)
-        assert within_budget() and wfsa.cache_info()["total"]["limit"] == lower
-    assert wfsa.cache_info()["total"]["entries"] == 0
+        wfsa.caches.set_cache_bytes(lower)
+        assert within_budget() and wfsa.caches.cache_info()["total"]["limit"] == lower
+    assert wfsa.caches.cache_info()["total"]["entries"] == 0
 
 
 def test_vocabularies_share_the_budget_and_leave_it() -> None:
-    wfsa.set_cache_budget(0)
-    wfsa.set_cache_budget(DEFAULT_BUDGET)
+    wfsa.caches.set_cache_bytes(0)
+    wfsa.caches.set_cache_bytes(DEFAULT_BUDGET)
     one, two = small_vocab(), small_vocab()
     for k in range(3):
         wfsa.compile_json_schema(schema(k), one)
-    held = wfsa.cache_info()["walks and universes"]
+    held = wfsa.caches.cache_info()["walks and universes"]
     assert held["bytes"] == sum(one.cache_info()[name]["bytes"] for name in ("walks", "universes"))
-    wfsa.set_cache_budget(held["bytes"] * 16 // 10 + 1600)  # there is room for no more
+    wfsa.caches.set_cache_bytes(held["bytes"] * 16 // 10 + 1600)  # there is room for no more
     for k in range(3):
         wfsa.compile_json_schema(schema(k), two)
     before = [sum(vocab.cache_info()[name]["bytes"] for name in ("walks", "universes")) for vocab in (one, two)]
     assert before[0] < before[1] <= held["bytes"] + 1000  # those of the first one were not asked for meanwhile
-    assert sum(before) == wfsa.cache_info()["walks and universes"]["bytes"]
+    assert sum(before) == wfsa.caches.cache_info()["walks and universes"]["bytes"]
     del one
-    left = settled(lambda: wfsa.cache_info()["walks and universes"]["bytes"], lambda now: now == before[1])
+    left = settled(lambda: wfsa.caches.cache_info()["walks and universes"]["bytes"], lambda now: now == before[1])
     assert left == before[1]
 
 
@@ -99,10 +99,10 @@ def test_vocabularies_share_the_budget_and_leave_it() -> None:
 def test_no_budget_decides_a_result(steps: list[tuple[int, int]]) -> None:
     vocab = small_vocab()
     for k, budget in steps:
-        wfsa.set_cache_budget(budget)
+        wfsa.caches.set_cache_bytes(budget)
         with_caches = wfsa.compile_json_schema(schema(k), vocab)
         assert within_budget()
-        wfsa.set_cache_budget(0)
+        wfsa.caches.set_cache_bytes(0)
         assert with_caches.to_bytes() == wfsa.compile_json_schema(schema(k), small_vocab()).to_bytes()
 
 
@@ -113,8 +113,8 @@ def test_budgets_change_while_others_compile() -> None:
         made = [threads.submit(first_mask, k, vocab) for k in range(12)]
         choose = random.Random(2)
         while not all(one.done() for one in made):
-            wfsa.set_cache_budget(choose.choice([0, 10_000, 100_000, DEFAULT_BUDGET]))
-            assert set(wfsa.cache_info()) == {"automata", "state names", "walks and universes", "total"}
+            wfsa.caches.set_cache_bytes(choose.choice([0, 10_000, 100_000, DEFAULT_BUDGET]))
+            assert set(wfsa.caches.cache_info()) == {"automata", "state names", "walks and universes", "total"}
         assert [one.result() for one in made] == expected
     assert within_budget()
 
@@ -122,10 +122,10 @@ def test_budgets_change_while_others_compile() -> None:
 @pytest.mark.parametrize("bad", [-1, 1 << 62])
 def test_budgets_out_of_range(bad: int) -> None:
     with pytest.raises(wfsa.WfsaError, match="n_bytes must be"):
-        wfsa.set_cache_budget(bad)
+        wfsa.caches.set_cache_bytes(bad)
     with pytest.raises(TypeError):
-        wfsa.set_cache_budget("192 MB")  # type: ignore[arg-type]
-    assert wfsa.cache_info()["total"]["limit"] == DEFAULT_BUDGET
+        wfsa.caches.set_cache_bytes("192 MB")  # type: ignore[arg-type]
+    assert wfsa.caches.cache_info()["total"]["limit"] == DEFAULT_BUDGET
 
 
 # --- automata, which Python keeps --------------------------------------------------------------------------------

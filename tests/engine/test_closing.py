@@ -38,7 +38,7 @@ def test_no_end_is_shorter(case: Case, walk: list[int], mode: Any, saved: bool) 
     state, text = constraint.start(), begin(case)
     for n in [*walk, None]:
         want = shortest_end(text)
-        found = state.closing(MOST)
+        found = state.shortest_completion(MOST)
         if text.finished:
             assert found == b""
             break
@@ -47,7 +47,7 @@ def test_no_end_is_shorter(case: Case, walk: list[int], mode: Any, saved: bool) 
         else:
             assert found is not None and len(found) == want
             after = state.fork()
-            assert after.commit_bytes(found) and after.is_accepting() and state.closing(want - 1) is None
+            assert after.commit_bytes(found) and after.is_accepting() and state.shortest_completion(want - 1) is None
         token_id = None if n is None else choice(text.mask(), n)
         if token_id is None:
             break
@@ -67,20 +67,22 @@ def test_stop_tokens_stand_for_the_end(case: Case, walk: list[int], mode: Any, s
     vocab = build_vocab(case.vocab)
     stops = {i % vocab.n_tokens for i in some}
     constraint = wfsa.compile(case.grammar, vocab, mode=mode)
-    ends, own = set(vocab.eos_ids.tolist()), constraint._core.grammar_tokens()
+    ends, own = set(vocab.eos_token_ids.tolist()), constraint._core.grammar_tokens()
     if own & (stops | ends):
-        with pytest.raises(wfsa.StateError, match="is a token of the grammar"):
-            constraint.start(stop_ids=stops)
+        with pytest.raises(wfsa.errors.StateError, match="is a token of the grammar"):
+            constraint.start(stop_token_ids=stops)
         return
-    kept = {token for i, token in enumerate(case.vocab.tokens) if i not in {*stops, *ends, *case.vocab.special_ids}}
+    kept = {
+        token for i, token in enumerate(case.vocab.tokens) if i not in {*stops, *ends, *case.vocab.special_token_ids}
+    }
     all_spelled = all(bytes([byte]) in kept for byte in BYTES)
     try:
-        state, text = constraint.start(stop_ids=stops), begin(case)
-    except wfsa.StateError as error:
+        state, text = constraint.start(stop_token_ids=stops), begin(case)
+    except wfsa.errors.StateError as error:
         assert not all_spelled
         assert "no text can be completed without these tokens" in str(error)
         return
-    assert state.end_ids == tuple(sorted(stops))
+    assert state.stop_token_ids == tuple(sorted(stops))
     for n in walk:
         want = (text.mask() - ends - stops) | (stops if text.is_sentence() else set())
         allowed = set(state.get_mask().ids().tolist())
@@ -104,7 +106,7 @@ def test_stop_tokens_stand_for_the_end(case: Case, walk: list[int], mode: Any, s
         text = after
 
 
-BYTE_VOCAB = wfsa.Vocab([*(bytes([b]) for b in range(256)), b""], eos_ids=[256])
+BYTE_VOCAB = wfsa.Vocab([*(bytes([b]) for b in range(256)), b""], eos_token_ids=[256])
 PERSON: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -133,10 +135,10 @@ def test_documents_are_closed_by_what_they_lack(mode: Any, text: str, end: str) 
     """Open values and many required names: the estimate has to lead there, since trying all texts would not end."""
     state = wfsa.compile_json_schema(PERSON, BYTE_VOCAB, mode=mode).start()
     assert state.commit_bytes(text.encode())
-    found = state.closing()
+    found = state.shortest_completion()
     assert found is not None and len(found) == len(end)
     assert state.commit_bytes(found) and state.is_accepting()
-    json.loads(state.text())
+    json.loads(state.output_bytes())
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -148,12 +150,12 @@ def test_sets_of_names_that_no_text_had_yet(mode: Any) -> None:
         "additionalProperties": False,
         "maxProperties": 3,
     }
-    options = wfsa.SchemaOptions(property_order="any")
-    constraint = wfsa.compile_json_schema({"type": "object", **schema}, BYTE_VOCAB, mode=mode, schema_options=options)
+    options = wfsa.grammar.json_schema.SchemaOptions(property_order="any")
+    constraint = wfsa.compile_json_schema({"type": "object", **schema}, BYTE_VOCAB, mode=mode, **options.keywords())
     for text, end in [("{", '"a":1,"c":1}'), ('{"d":1', ',"a":1,"c":1}'), ('{"c":1,"b"', ':1,"a":1}')]:
         state = constraint.start()
         assert state.commit_bytes(text.encode())
-        found = state.closing()
+        found = state.shortest_completion()
         assert found is not None and len(found) == len(end), (text, found)
         assert state.commit_bytes(found) and state.is_accepting()
 
@@ -164,27 +166,27 @@ def test_lists_in_any_order_that_have_not_begun(mode: Any, more: dict[str, Any])
     """Their first member leads to a state with a set, in which completions were not looked for."""
     inner = {"type": "object", "properties": {"a": {"enum": [1]}}, "additionalProperties": False, **more}
     schema = {"type": "object", "properties": {"x": inner}, "required": ["x"], "additionalProperties": False}
-    options = wfsa.SchemaOptions(property_order="any")
-    constraint = wfsa.compile_json_schema(schema, BYTE_VOCAB, mode=mode, schema_options=options)
+    options = wfsa.grammar.json_schema.SchemaOptions(property_order="any")
+    constraint = wfsa.compile_json_schema(schema, BYTE_VOCAB, mode=mode, **options.keywords())
     for text, end in [("", '{"x":{"a":1}}'), ("{", '"x":{"a":1}}'), ('{"x":', '{"a":1}}')]:
         state = constraint.start()
-        assert state.commit_bytes(text.encode()) and state.closing() == end.encode()
+        assert state.commit_bytes(text.encode()) and state.shortest_completion() == end.encode()
 
 
 def test_deep_texts_are_closed() -> None:
     state = wfsa.compile_json_schema({}, BYTE_VOCAB, mode="lazy").start()
     state.commit_bytes(b"[" * 300 + b'{"a": "')
-    assert state.closing() == b'"}' + b"]" * 300
-    assert state.closing(limit=301) is None
+    assert state.shortest_completion() == b'"}' + b"]" * 300
+    assert state.shortest_completion(limit=301) is None
     state.commit_bytes(b'"}' + b"]" * 300)
-    assert state.closing(limit=0) == b""
+    assert state.shortest_completion(limit=0) == b""
 
 
 def test_a_budget_is_kept() -> None:
     state = wfsa.compile_regex("(a|b){30}c", BYTE_VOCAB, mode="lazy").start()
-    with pytest.raises(wfsa.LimitError, match="not found among 3 ways"):
-        state.closing(budget=3)
-    assert state.closing(limit=30) is None
+    with pytest.raises(wfsa.errors.LimitError, match="not found among 3 ways"):
+        state.shortest_completion(max_steps=3)
+    assert state.shortest_completion(limit=30) is None
 
 
 # --- properties in any order ------------------------------------------------------------------------------------------
@@ -192,8 +194,8 @@ def test_a_budget_is_kept() -> None:
 
 def in_any_order(schema: dict[str, Any], mode: Any = "ahead") -> wfsa.Constraint:
     tokens = [*(bytes([byte]) for byte in range(256)), b"</s>"]
-    vocab = wfsa.Vocab(tokens, special_ids=[256], eos_ids=[256])
-    return wfsa.compile_json_schema(schema, vocab, mode=mode, schema_options=wfsa.SchemaOptions(property_order="any"))
+    vocab = wfsa.Vocab(tokens, special_token_ids=[256], eos_token_ids=[256])
+    return wfsa.compile_json_schema(schema, vocab, mode=mode, property_order="any")
 
 
 @pytest.mark.parametrize("mode", ["ahead", "lazy"])
@@ -206,7 +208,7 @@ def test_required_names_in_any_order_are_closed(n: int, mode: Any) -> None:
         state = in_any_order({**schema, **closed}, mode).start()
         for text in (b"", b'{"name', b"2", b'":5,', b'"name0":7, "na'):
             assert state.commit_bytes(text)
-            end = state.closing(budget=20_000)
+            end = state.shortest_completion(max_steps=20_000)
             assert end is not None and len(end) == state.min_tokens() - 1
             after = state.fork()
             assert after.commit_bytes(end) and after.is_accepting()
@@ -225,13 +227,13 @@ CONDITIONS: list[dict[str, Any]] = [
 def test_lists_with_conditions_are_closed_as_shortly_as_tokens_say(condition: dict[str, Any]) -> None:
     try:
         state = in_any_order({**EMPTY_LIST, **condition}).start()
-    except wfsa.SchemaError:
+    except wfsa.errors.SchemaError:
         pytest.skip("not enforced in any order")
     for text in (b"", b"{", b'"c":n', b"ull"):
         assert state.commit_bytes(text)
-        end = state.closing()
+        end = state.shortest_completion()
         assert end is not None and len(end) == state.min_tokens() - 1
-        assert state.closing(len(end) - 1) is None
+        assert state.shortest_completion(len(end) - 1) is None
         after = state.fork()
         assert after.commit_bytes(end) and after.is_accepting()
 
@@ -239,12 +241,12 @@ def test_lists_with_conditions_are_closed_as_shortly_as_tokens_say(condition: di
 @pytest.mark.parametrize("mode", MODES)
 def test_items_that_differ_and_have_a_least_length_are_closed(mode: Any) -> None:
     schema = {"type": "array", "items": {"type": "string", "minLength": 3}, "minItems": 2, "uniqueItems": True}
-    options = wfsa.SchemaOptions(whitespace="compact")
-    constraint = wfsa.compile_json_schema(schema, BYTE_VOCAB, mode=mode, schema_options=options)
+    options = wfsa.grammar.json_schema.SchemaOptions(whitespace="compact")
+    constraint = wfsa.compile_json_schema(schema, BYTE_VOCAB, mode=mode, **options.keywords())
     for text, length in ((b"[", 12), (b'["', 11), (b'["abc","', 5), (b'["abc","abc', 3)):
         state = constraint.start()
         assert state.commit_bytes(text)
-        ending = state.closing()
+        ending = state.shortest_completion()
         assert ending is not None
         assert len(ending) == length
         assert state.commit_bytes(ending) and state.is_accepting()

@@ -15,7 +15,7 @@ import wfsa
 from wfsa import compilation
 from wfsa.collector import HeldCollector
 
-VOCAB = wfsa.Vocab([*(bytes([b]) for b in range(256)), b"</s>"], special_ids=[256], eos_ids=[256])
+VOCAB = wfsa.Vocab([*(bytes([b]) for b in range(256)), b"</s>"], special_token_ids=[256], eos_token_ids=[256])
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}}
 
 
@@ -35,7 +35,7 @@ def test_it_is_off_while_compiling_and_on_afterwards() -> None:
 
 
 def test_it_is_on_after_an_error() -> None:
-    with pytest.raises(wfsa.SchemaError):
+    with pytest.raises(wfsa.errors.SchemaError):
         wfsa.compile_json_schema({"type": "no such type"}, VOCAB)
     assert gc.isenabled()
 
@@ -131,10 +131,10 @@ FRONT_ENDS: dict[str, Callable[[], object]] = {
         {"type": "array", "uniqueItems": True, "prefixItems": [{"enum": [1, 2]}, {"enum": [1, 2]}],
          "items": {"enum": [1, 2, 3]}, "contains": {"const": 3}}, VOCAB, mode="lazy"),
     "indent": lambda: wfsa.compile_json_schema(
-        SCHEMA, VOCAB, mode="lazy", schema_options=wfsa.SchemaOptions(whitespace="indent")),
+        SCHEMA, VOCAB, mode="lazy", whitespace="indent"),
     "lenient": lambda: wfsa.compile_json_schema(
         {"type": "string", "pattern": "(?=a)[a-z]*\\bb"}, VOCAB, mode="lazy",
-        schema_options=wfsa.SchemaOptions(lenient=True)),
+        lenient=True),
     "no document": lambda: wfsa.compile_json_schema({"type": "string", "enum": [1]}, VOCAB),
     "tools": lambda: wfsa.compile_tools([{"name": "f", "parameters": SCHEMA}], VOCAB, mode="lazy", format="hermes"),
     "tag": lambda: wfsa.compile_structural_tag(
@@ -150,12 +150,12 @@ FRONT_ENDS: dict[str, Callable[[], object]] = {
 def test_compiling_leaves_nothing_on_a_cycle(name: str) -> None:
     """What a compilation drops is freed at once: else a server's next request pays for the collector."""
     gc.disable()
-    with contextlib.suppress(wfsa.SchemaError):
+    with contextlib.suppress(wfsa.errors.SchemaError):
         FRONT_ENDS[name]()
     gc.collect()
     gc.set_debug(gc.DEBUG_SAVEALL)
     try:
-        with contextlib.suppress(wfsa.SchemaError):
+        with contextlib.suppress(wfsa.errors.SchemaError):
             _kept = FRONT_ENDS[name]()  # only what was dropped on the way is to be found
         gc.collect()
         found = Counter(f"{type(one).__module__}.{type(one).__qualname__}" for one in gc.garbage)

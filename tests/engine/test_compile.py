@@ -8,14 +8,14 @@ import wfsa
 from wfsa.grammar.ir import Grammar, GrammarBuilder, Terminal, Tokens
 from wfsa.grammar.regular import Cat, Regular, Repeat, Unit, alt, literal, repeat
 
-VOCAB = wfsa.Vocab([b"a", b"b", b"ab", b"</s>"], special_ids=[3], eos_ids=[3])
+VOCAB = wfsa.Vocab([b"a", b"b", b"ab", b"</s>"], special_token_ids=[3], eos_token_ids=[3])
 
 
 def test_an_ignored_token_level_terminal_is_refused() -> None:
     g = GrammarBuilder("longest")
     a, token, start = g.terminal(literal("a")), g.terminal(Tokens((1,)), "tool"), g.nonterminal("start")
     g.rule(start, [a])
-    with pytest.raises(wfsa.GrammarError, match="'tool' cannot be ignored"):
+    with pytest.raises(wfsa.errors.GrammarError, match="'tool' cannot be ignored"):
         wfsa.compile(g.build(start, [token]), VOCAB)
 
 
@@ -23,7 +23,7 @@ def test_a_grammar_that_derives_nothing() -> None:
     g = GrammarBuilder()
     start = g.nonterminal("loop")
     g.rule(start, [g.terminal(literal("a")), start])
-    with pytest.raises(wfsa.GrammarError, match="'loop' has no finite word"):
+    with pytest.raises(wfsa.errors.GrammarError, match="'loop' has no finite word"):
         wfsa.compile(g.build(start), VOCAB)
 
 
@@ -32,9 +32,9 @@ def test_limits_name_the_place_and_the_option() -> None:
     start = g.nonterminal("start")
     g.rule(start, [g.terminal(repeat(literal("ab"), 0, 5000), "pairs", origin="line 3")])
     grammar = g.build(start)
-    with pytest.raises(wfsa.LimitError, match=r"'pairs' at line 3.*max_terminal_states"):
+    with pytest.raises(wfsa.errors.LimitError, match=r"'pairs' at line 3.*max_terminal_states"):
         wfsa.compile(grammar, VOCAB, max_terminal_states=100)
-    with pytest.raises(wfsa.LimitError, match="'pairs' at line 3"):
+    with pytest.raises(wfsa.errors.LimitError, match="'pairs' at line 3"):
         wfsa.compile(grammar, VOCAB, max_lr_states=1)
 
 
@@ -68,14 +68,14 @@ def test_expected_survives_saving(tmp_path: object) -> None:
 )
 def test_what_cannot_be_counted(pattern: Regular, units: tuple[int, int], message: str) -> None:
     vocab = wfsa.Vocab([b"a", b"<", b">"])
-    with pytest.raises(wfsa.GrammarError, match=message):
+    with pytest.raises(wfsa.errors.GrammarError, match=message):
         wfsa.compile(Grammar((Terminal("t", pattern, units=units),), ("s",), ((0, (0,)),), 0), vocab)
 
 
 def test_only_cfg_counts() -> None:
     pattern = Cat((literal("<"), Repeat(Unit(literal("a")), 0, None), literal(">")))
     grammar = Grammar((Terminal("t", pattern, units=(0, 3)),), ("s",), ((0, (0,)),), 0, "longest")
-    with pytest.raises(wfsa.GrammarError, match="'cfg' policy"):
+    with pytest.raises(wfsa.errors.GrammarError, match="'cfg' policy"):
         wfsa.compile(grammar, wfsa.Vocab([b"a", b"<", b">"]))
 
 
@@ -85,7 +85,7 @@ def test_competing_terminals_count_the_same() -> None:
     grammar = Grammar(
         (Terminal("t", one, units=(0, 3)), Terminal("u", two, units=(0, 3))), ("s",), ((0, (0,)), (0, (1,))), 0
     )
-    with pytest.raises(wfsa.GrammarError, match="count different units"):
+    with pytest.raises(wfsa.errors.GrammarError, match="count different units"):
         wfsa.compile(grammar, wfsa.Vocab([b"a", b"b", b"c"]))
 
 
@@ -94,7 +94,7 @@ def test_competing_terminals_count_the_same() -> None:
     [('root ::= "a" root | "b"', 0), ('root ::= "[" root? "]"', 3)],
 )
 def test_stack_depth(grammar: str, depth: int | None) -> None:
-    vocab = wfsa.Vocab([b"a", b"b", b"[", b"]", b"]]", b"</s>"], special_ids=[5], eos_ids=[5])
+    vocab = wfsa.Vocab([b"a", b"b", b"[", b"]", b"]]", b"</s>"], special_token_ids=[5], eos_token_ids=[5])
     assert wfsa.compile_gbnf(grammar, vocab).stack_depth() == depth
 
 

@@ -12,7 +12,9 @@ import wfsa
 
 pytestmark = pytest.mark.engine
 VOCAB = wfsa.Vocab(
-    [*(bytes([b]) for b in range(256)), b"\n\n", b"<eos>", b"<|end|>"], special_ids=[257, 258], eos_ids=[257]
+    [*(bytes([b]) for b in range(256)), b"\n\n", b"<eos>", b"<|end|>"],
+    special_token_ids=[257, 258],
+    eos_token_ids=[257],
 )
 
 
@@ -101,14 +103,14 @@ def test_choice_has_no_options() -> None:
 
 
 def test_choices_of_an_enum() -> None:
-    assert texts(wfsa.compile_choice(Colour, VOCAB), "red", "blue", "RED") == ["red", "blue"]
+    assert texts(wfsa.compile_texts(Colour, VOCAB), "red", "blue", "RED") == ["red", "blue"]
 
 
 def test_stop_tokens_by_text_and_by_name() -> None:
     constraint = wfsa.compile_regex("a", VOCAB)
     for given, ids in ((["\n\n"], [256]), (["<|end|>", "\n"], [258, 10]), ([256, "<eos>"], [256, 257])):
-        state = constraint.start(stop_ids=given)
+        state = constraint.start(stop_token_ids=given)
         assert state.commit_bytes(b"a") and sorted(state.get_mask().ids().tolist()) == sorted(ids)
     for wrong in (["\n\n\n"], [""], "\n"):
-        with pytest.raises(wfsa.StateError, match=r"no token of the vocabulary is|must be a list"):
-            constraint.start(stop_ids=wrong)
+        with pytest.raises(wfsa.errors.StateError, match=r"no token of the vocabulary is|must be a list"):
+            constraint.start(stop_token_ids=wrong)

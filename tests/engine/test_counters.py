@@ -34,7 +34,7 @@ SCHEMAS = [
 @pytest.mark.parametrize("mode", ["ahead", "lazy"])
 def test_every_token(schema: dict[str, Any], mode: str, vocab_npz: Any) -> None:
     source = vocab_npz("smollm2")
-    vocab = wfsa.Vocab(source.tokens, special_ids=source.special_ids, eos_ids=source.eos_ids)
+    vocab = wfsa.Vocab(source.tokens, special_token_ids=source.special_token_ids, eos_token_ids=source.eos_token_ids)
     constraint = wfsa.compile_json_schema(schema, vocab, mode=mode)
     for length in (0, 1, 2, 5, 11, 18, 27, 29, 30, 39, 40):
         state = constraint.start()

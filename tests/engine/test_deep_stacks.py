@@ -26,8 +26,8 @@ def constraint(rules, mode, tokens=()):
     terminals = {text: g.terminal(literal(text), text) for text in texts}
     for lhs, rhs in rules:
         g.rule(names[lhs], [names[s] if s in names else terminals[s] for s in rhs])
-    vocab = wfsa.Vocab([*(t.encode() for t in texts), *tokens, b"<eos>"], special_ids=[len(texts) + len(tokens)],
-                       eos_ids=[len(texts) + len(tokens)])
+    vocab = wfsa.Vocab([*(t.encode() for t in texts), *tokens, b"<eos>"], special_token_ids=[len(texts) + len(tokens)],
+                       eos_token_ids=[len(texts) + len(tokens)])
     return wfsa.compile(g.build(names[rules[0][0]]), vocab, mode=mode)
 
 def allowed(state):
@@ -69,7 +69,7 @@ assert state.commit_bytes(b")" * N) and state.is_accepting()
 }
 OTHER = {
     "longest": """
-vocab = wfsa.Vocab([b"(", b")", b"n", b"))", b"(n)", b"<eos>"], special_ids=[5], eos_ids=[5])
+vocab = wfsa.Vocab([b"(", b")", b"n", b"))", b"(n)", b"<eos>"], special_token_ids=[5], eos_token_ids=[5])
 c = wfsa.compile_lark('start: s\\ns: "(" s ")" | NAME\\nNAME: /n+/\\n%ignore " "', vocab)
 state = c.start()
 assert state.commit_bytes(b"(" * N) and state.get_mask().ids().tolist() == [0, 2, 4]
@@ -89,7 +89,7 @@ del state, c
 token = b"(" * 5000 + b"n" + b")" * 4999
 tokens = [b"(", b")", b"+", b"n", token, token + b")", token + b"))", b"<eos>"]
 for longest in (True, False):
-    vocab = wfsa.Vocab(tokens, special_ids=[7], eos_ids=[7])
+    vocab = wfsa.Vocab(tokens, special_token_ids=[7], eos_token_ids=[7])
     if longest:
         state = wfsa.compile_lark('start: s\\ns: "(" s ")" | s "+" s | "n"', vocab).start()
     else:

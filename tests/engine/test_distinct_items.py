@@ -58,7 +58,7 @@ values = st.recursive(some, lambda v: st.lists(v, max_size=4), max_leaves=8)
 
 
 def constraint_of(schema: dict[str, Any], mode: str) -> wfsa.Constraint | None:
-    vocab = wfsa.Vocab([*TOKENS, b"</s>"], special_ids=[END], eos_ids=[END])
+    vocab = wfsa.Vocab([*TOKENS, b"</s>"], special_token_ids=[END], eos_token_ids=[END])
     try:
         return wfsa.compile_json_schema(schema, vocab, mode=mode)
     except LimitError:
@@ -109,7 +109,7 @@ def test_walks_end_in_valid_documents(schema: dict[str, Any], seed: int, mode: s
 
 
 def test_fork_rollback_and_artifact(tmp_path: Any) -> None:
-    vocab = wfsa.Vocab([*TOKENS, b"</s>"], special_ids=[END], eos_ids=[END])
+    vocab = wfsa.Vocab([*TOKENS, b"</s>"], special_token_ids=[END], eos_token_ids=[END])
     fresh = wfsa.compile_json_schema({"type": "array", "uniqueItems": True, "items": {"type": "integer"}}, vocab)
     fresh.save(tmp_path / "unique.wfsa")
     for constraint in (fresh, wfsa.load(tmp_path / "unique.wfsa", vocab)):
@@ -134,7 +134,7 @@ def test_fork_rollback_and_artifact(tmp_path: Any) -> None:
     ],
 )
 def test_the_first_item_that_leaves_none(schema: dict[str, Any], text: bytes, stuck: bytes) -> None:
-    vocab = wfsa.Vocab([*TOKENS, b"</s>"], special_ids=[END], eos_ids=[END])
+    vocab = wfsa.Vocab([*TOKENS, b"</s>"], special_token_ids=[END], eos_token_ids=[END])
     state = wfsa.compile_json_schema({"type": "array", "uniqueItems": True, **schema}, vocab).start()
     assert state.commit_bytes(text)
     allowed = set(state.get_mask().ids().tolist())
@@ -145,7 +145,7 @@ def test_the_first_item_that_leaves_none(schema: dict[str, Any], text: bytes, st
 @pytest.mark.parametrize("first", [b"[1,2]", b"[1, 2]", b"[ 1 ,2\n]"])
 def test_white_space_hides_no_item(first: bytes) -> None:
     """A bracket could only begin the same array again, however that was laid out."""
-    vocab = wfsa.Vocab([*TOKENS, b"</s>"], special_ids=[END], eos_ids=[END])
+    vocab = wfsa.Vocab([*TOKENS, b"</s>"], special_token_ids=[END], eos_token_ids=[END])
     items = {"anyOf": [{"const": [1, 2]}, {"type": "integer"}]}
     state = wfsa.compile_json_schema({"type": "array", "uniqueItems": True, "items": items}, vocab).start()
     assert state.commit_bytes(b"[" + first + b",")
@@ -163,7 +163,7 @@ def test_more_items_than_there_are_values() -> None:
 
 
 def test_other_branches_live_on() -> None:
-    vocab = wfsa.Vocab([*TOKENS, b"</s>"], special_ids=[END], eos_ids=[END])
+    vocab = wfsa.Vocab([*TOKENS, b"</s>"], special_token_ids=[END], eos_token_ids=[END])
     unique = {"type": "array", "uniqueItems": True, "items": {"type": "integer"}}
     either = {"anyOf": [unique, {"type": "array", "items": {"type": "integer"}, "maxItems": 2}]}
     state = wfsa.compile_json_schema(either, vocab).start()

@@ -27,7 +27,7 @@ def constraints() -> list[wfsa.Constraint]:
     return [
         *made,
         wfsa.compile_json_schema(schema, vocab),
-        wfsa.compile_choice(["ab", "abc", '{"name"', "if a then"], vocab),
+        wfsa.compile_texts(["ab", "abc", '{"name"', "if a then"], vocab),
     ]
 
 
@@ -35,7 +35,7 @@ def begin(constraints: list[wfsa.Constraint], choose: random.Random) -> wfsa.Sta
     """A state of any kind, after some tokens, sometimes with stop tokens of its own, sometimes at its end."""
     constraint = choose.choice(constraints)
     stops = None if choose.random() < 0.6 else [choose.randrange(constraint.vocab.n_tokens) for _ in range(2)]
-    state = constraint.start(stop_ids=stops)
+    state = constraint.start(stop_token_ids=stops)
     for _ in range(choose.randint(0, 8)):
         ids = state.get_mask().ids()
         if state.is_finished() or not len(ids):
@@ -82,7 +82,7 @@ def grow(state: wfsa.State, n: int, choose: random.Random) -> Tree:
 
 
 def situation(state: wfsa.State) -> Any:
-    return state.n_commits, state.text(), state.is_finished(), state.get_mask()
+    return state.n_commits, state.output_bytes(), state.is_finished(), state.get_mask()
 
 
 @given(n=st.integers(1, 40), extra=st.integers(0, 1), seed=st.integers(0, 1 << 30))
@@ -90,11 +90,11 @@ def test_a_tree_is_its_forks(constraints: list[wfsa.Constraint], n: int, extra: 
     choose = random.Random(seed)
     state = begin(constraints, choose)
     tree = grow(state, n, choose)
-    words = (state.constraint.vocab.size + 31) // 32 + extra
+    words = (state.constraint.vocab.logits_size + 31) // 32 + extra
     rows, wanted = np.full((n, words), UNTOUCHED, np.int32), np.full((n, words), UNTOUCHED, np.int32)
-    n_wanted = draft_trees.fill_tree(state.fork(), *(part.tolist() for part in tree), wanted)
+    n_wanted = draft_trees.fill_draft_tree(state.fork(), *(part.tolist() for part in tree), wanted)
     before = situation(state.fork())
-    assert wfsa.fill_tree(state, *tree, rows) == n_wanted
+    assert wfsa.fill_draft_tree(state, *tree, rows) == n_wanted
     assert (rows == wanted).all()
     assert situation(state.fork()) == before
 
@@ -107,22 +107,25 @@ def test_each_node_has_one_token_fewer(
     state = begin(constraints, choose)
     try:
         budget = state.min_tokens() + more
-    except wfsa.StateError:  # it is not known how many it needs
+    except wfsa.errors.StateError:  # it is not known how many it needs
         return
     tree = grow(state, n, choose)
-    words = (state.constraint.vocab.size + 31) // 32
+    words = (state.constraint.vocab.logits_size + 31) // 32
     rows, wanted = (np.full((n, words), UNTOUCHED, np.int32) for _ in range(2))
     granted = (budget, wrap_up)
-    n_wanted = draft_trees.fill_tree(state.fork(), *(part.tolist() for part in tree), wanted, granted)
-    assert wfsa.fill_tree(state, *tree, rows, budgets=budget, wrap_up=wrap_up) == n_wanted
+    n_wanted = draft_trees.fill_draft_tree(state.fork(), *(part.tolist() for part in tree), wanted, granted)
+    assert wfsa.fill_draft_tree(state, *tree, rows, max_tokens=budget, wrap_up=wrap_up) == n_wanted
     assert (rows == wanted).all()
     if not state.is_finished():
-        with pytest.raises(wfsa.BudgetError):
-            wfsa.fill_tree(state, *tree, rows, budgets=budget - more - 1)
+        with pytest.raises(wfsa.errors.BudgetError):
+            wfsa.fill_draft_tree(state, *tree, rows, max_tokens=budget - more - 1)
         assert (rows == wanted).all()
         states, both = [None, state], [np.stack([part, part]) for part in tree]
         rows = np.full((2 * n, words), UNTOUCHED, np.int32)
-        assert wfsa.fill_tree(states, *both, rows, budgets=[None, budget], wrap_up=wrap_up).tolist() == [0, n_wanted]
+        assert wfsa.fill_draft_tree(states, *both, rows, max_tokens=[None, budget], wrap_up=wrap_up).tolist() == [
+            0,
+            n_wanted,
+        ]
         assert (rows[n:] == wanted).all()
 
 
@@ -135,13 +138,15 @@ def test_a_batch_is_its_trees(constraints: list[wfsa.Constraint], b: int, n: int
         states.append(choose.choice([None, *states, *(begin(constraints, choose) for _ in range(3))]))
     trees = [grow(state or constraints[0].start(), n, choose) for state in states]
     together = [np.stack([tree[part] for tree in trees]) if b else np.zeros((0, n), np.int64) for part in range(3)]
-    words = (constraints[0].vocab.size + 31) // 32
+    words = (constraints[0].vocab.logits_size + 31) // 32
     rows, wanted = (np.full((b * n + 2, words), UNTOUCHED, np.int32) for _ in range(2))
     counts = [
-        draft_trees.fill_tree(state, *(part.tolist() for part in tree), wanted[i * n : (i + 1) * n]) if state else 0
+        draft_trees.fill_draft_tree(state, *(part.tolist() for part in tree), wanted[i * n : (i + 1) * n])
+        if state
+        else 0
         for i, (state, tree) in enumerate(zip(states, trees, strict=True))
     ]
-    assert wfsa.fill_tree(states, *together, rows, threads=threads).tolist() == counts
+    assert wfsa.fill_draft_tree(states, *together, rows, threads=threads).tolist() == counts
     assert (rows == wanted).all()
 
 
@@ -157,71 +162,72 @@ def test_a_chain_is_a_tree_without_branches(constraints: list[wfsa.Constraint], 
         if tokens[-1] == -1 or not at.commit(tokens[-1]):
             break
     tokens += [-1] * (n - len(tokens))
-    words = (state.constraint.vocab.size + 31) // 32
+    words = (state.constraint.vocab.logits_size + 31) // 32
     rows, wanted, both = (np.full((n, words), UNTOUCHED, np.int32) for _ in range(3))
     following = [*range(1, n), -1]
-    n_wanted = draft_trees.fill_tree(state.fork(), following, [-1] * n, tokens, wanted)
-    assert wfsa.fill_chain(state, tokens, rows) == n_wanted
+    n_wanted = draft_trees.fill_draft_tree(state.fork(), following, [-1] * n, tokens, wanted)
+    assert wfsa.fill_draft_chain(state, tokens, rows) == n_wanted
     assert (rows == wanted).all()
-    assert wfsa.fill_chain([state], [tokens], both).tolist() == [n_wanted]
+    assert wfsa.fill_draft_chain([state], [tokens], both).tolist() == [n_wanted]
     assert (both == wanted).all()
 
 
 def test_what_stands_behind_the_end_is_left_alone() -> None:
-    vocab = wfsa.Vocab([b"a", b"b", b"<eos>"], eos_ids=[2])
+    vocab = wfsa.Vocab([b"a", b"b", b"<eos>"], eos_token_ids=[2])
     state = wfsa.compile_regex("ab?", vocab).start()
     rows = np.full((4, 1), UNTOUCHED, np.int32)
-    assert wfsa.fill_chain(state, [0, 0, 2, 1], rows) == 2
+    assert wfsa.fill_draft_chain(state, [0, 0, 2, 1], rows) == 2
     assert rows[:, 0].tolist() == [0b001, 0b110, UNTOUCHED, UNTOUCHED]
     assert state.commit_tokens([0, 2]) == 2
     rows[:] = UNTOUCHED
-    assert wfsa.fill_chain(state, [2, 0], rows) == 0
+    assert wfsa.fill_draft_chain(state, [2, 0], rows) == 0
     assert (rows == UNTOUCHED).all()
 
 
 def test_a_chain_may_be_long() -> None:
-    vocab = wfsa.Vocab([b"a", b"b", b"<eos>"], eos_ids=[2])
+    vocab = wfsa.Vocab([b"a", b"b", b"<eos>"], eos_token_ids=[2])
     state = wfsa.compile_regex("(ab)*", vocab).start()
     n = 100_001
     rows = np.full((n, 1), UNTOUCHED, np.int32)
-    assert wfsa.fill_chain(state, np.arange(n) % 2 ^ 1, rows) == n
+    assert wfsa.fill_draft_chain(state, np.arange(n) % 2 ^ 1, rows) == n
     assert rows[:4, 0].tolist() == [0b101, 0b010, 0b101, 0b010]
 
 
 def test_tensors_are_arrays() -> None:
     torch = pytest.importorskip("torch", reason="NO TORCH: tensors as draft trees were not tried")
-    vocab = wfsa.Vocab([b"a", b"b", b"<eos>"], eos_ids=[2])
+    vocab = wfsa.Vocab([b"a", b"b", b"<eos>"], eos_token_ids=[2])
     state = wfsa.compile_regex("ab?", vocab).start()
     rows = torch.full((3, 1), UNTOUCHED, dtype=torch.int32)
     tree = [torch.tensor(part) for part in ([1, -1, -1], [-1, 2, -1], [0, 0, 1])]
-    assert wfsa.fill_tree(state, *tree, rows) == 2
+    assert wfsa.fill_draft_tree(state, *tree, rows) == 2
     assert rows[:, 0].tolist() == [0b001, 0b110, UNTOUCHED]
 
 
+fill = wfsa.fill_draft_tree
 BAD: dict[str, tuple[Callable[[wfsa.State, np.ndarray], Any], str]] = {
-    "a child out of range": (lambda s, b: wfsa.fill_tree(s, [1, 3, -1], [-1] * 3, [0] * 3, b), r"next\[1\] is 3"),
-    "a child below -1": (lambda s, b: wfsa.fill_tree(s, [-2, -1, -1], [-1] * 3, [0] * 3, b), r"next\[0\] is -2"),
-    "a far child": (lambda s, b: wfsa.fill_tree(s, [1, 1 << 62, -1], [-1] * 3, [0] * 3, b), r"next\[1\]"),
-    "a sibling out of range": (lambda s, b: wfsa.fill_tree(s, [1, -1, -1], [-1, 9, -1], [0] * 3, b), r"sibling\[1\]"),
-    "a sibling of the root": (lambda s, b: wfsa.fill_tree(s, [1, -1, -1], [2, -1, -1], [0] * 3, b), "no siblings"),
-    "its own child": (lambda s, b: wfsa.fill_tree(s, [1, 1, -1], [-1] * 3, [0] * 3, b), "node 1 is reached twice"),
-    "the root as a child": (lambda s, b: wfsa.fill_tree(s, [1, 0, -1], [-1] * 3, [0] * 3, b), "node 0 is reached"),
-    "a circle of siblings": (lambda s, b: wfsa.fill_tree(s, [1, -1, -1], [-1, 2, 1], [0] * 3, b), "node 1 is reached"),
-    "two parents": (lambda s, b: wfsa.fill_tree(s, [1, 2, -1], [-1, 2, -1], [0] * 3, b), "node 2 is reached twice"),
+    "a child out of range": (lambda s, b: fill(s, [1, 3, -1], [-1] * 3, [0] * 3, b), r"next\[1\] is 3"),
+    "a child below -1": (lambda s, b: fill(s, [-2, -1, -1], [-1] * 3, [0] * 3, b), r"next\[0\] is -2"),
+    "a far child": (lambda s, b: fill(s, [1, 1 << 62, -1], [-1] * 3, [0] * 3, b), r"next\[1\]"),
+    "a sibling out of range": (lambda s, b: fill(s, [1, -1, -1], [-1, 9, -1], [0] * 3, b), r"sibling\[1\]"),
+    "a sibling of the root": (lambda s, b: fill(s, [1, -1, -1], [2, -1, -1], [0] * 3, b), "no siblings"),
+    "its own child": (lambda s, b: fill(s, [1, 1, -1], [-1] * 3, [0] * 3, b), "node 1 is reached twice"),
+    "the root as a child": (lambda s, b: fill(s, [1, 0, -1], [-1] * 3, [0] * 3, b), "node 0 is reached"),
+    "a circle of siblings": (lambda s, b: fill(s, [1, -1, -1], [-1, 2, 1], [0] * 3, b), "node 1 is reached"),
+    "two parents": (lambda s, b: fill(s, [1, 2, -1], [-1, 2, -1], [0] * 3, b), "node 2 is reached twice"),
     "of which tree": (
-        lambda s, b: wfsa.fill_tree([s, s], [[-1], [0]], [[-1]] * 2, [[0]] * 2, b), "draft tree 1: node 0"),
-    "arrays of two lengths": (lambda s, b: wfsa.fill_tree(s, [-1], [-1, -1], [0], b), "one shape"),
-    "no nodes": (lambda s, b: wfsa.fill_tree(s, [], [], [], b), "at least node 0"),
-    "an empty chain": (lambda s, b: wfsa.fill_chain(s, [], b), "at least node 0"),
-    "floats": (lambda s, b: wfsa.fill_chain(s, [0.5], b), "must be integers"),
-    "three dimensions": (lambda s, b: wfsa.fill_chain(s, [[[0]]], b), "in 3"),
-    "one row for a list": (lambda s, b: wfsa.fill_chain([s], [0, 1], b), "1 states need"),
-    "rows for one state": (lambda s, b: wfsa.fill_chain(s, [[0, 1]] * 2, b), "1 states need"),
-    "too few rows": (lambda s, b: wfsa.fill_chain(s, [0] * 4, b), "need 4 rows"),
-    "too few rows for two": (lambda s, b: wfsa.fill_chain([s, None], [[0, 0]] * 2, b), "need 4 rows"),
-    "narrow rows": (lambda s, b: wfsa.fill_chain(s, [0], b[:, :0]), "0 words per row"),
-    "another type": (lambda s, b: wfsa.fill_chain(s, [0], b.astype(np.int64)), "must be int32"),
-    "no threads": (lambda s, b: wfsa.fill_chain(s, [0], b, threads=0), "threads must be at least 1"),
+        lambda s, b: wfsa.fill_draft_tree([s, s], [[-1], [0]], [[-1]] * 2, [[0]] * 2, b), "draft tree 1: node 0"),
+    "arrays of two lengths": (lambda s, b: wfsa.fill_draft_tree(s, [-1], [-1, -1], [0], b), "one shape"),
+    "no nodes": (lambda s, b: wfsa.fill_draft_tree(s, [], [], [], b), "at least node 0"),
+    "an empty chain": (lambda s, b: wfsa.fill_draft_chain(s, [], b), "at least node 0"),
+    "floats": (lambda s, b: wfsa.fill_draft_chain(s, [0.5], b), "must be integers"),
+    "three dimensions": (lambda s, b: wfsa.fill_draft_chain(s, [[[0]]], b), "in 3"),
+    "one row for a list": (lambda s, b: wfsa.fill_draft_chain([s], [0, 1], b), "1 states need"),
+    "rows for one state": (lambda s, b: wfsa.fill_draft_chain(s, [[0, 1]] * 2, b), "1 states need"),
+    "too few rows": (lambda s, b: wfsa.fill_draft_chain(s, [0] * 4, b), "need 4 rows"),
+    "too few rows for two": (lambda s, b: wfsa.fill_draft_chain([s, None], [[0, 0]] * 2, b), "need 4 rows"),
+    "narrow rows": (lambda s, b: wfsa.fill_draft_chain(s, [0], b[:, :0]), "0 words per row"),
+    "another type": (lambda s, b: wfsa.fill_draft_chain(s, [0], b.astype(np.int64)), "must be int32"),
+    "no threads": (lambda s, b: wfsa.fill_draft_chain(s, [0], b, threads=0), "threads must be at least 1"),
 }  # fmt: skip
 
 
@@ -229,9 +235,9 @@ BAD: dict[str, tuple[Callable[[wfsa.State, np.ndarray], Any], str]] = {
 def test_damaged_arrays(name: str) -> None:
     """StateError, and neither the buffer nor the state is touched."""
     call, message = BAD[name]
-    state = wfsa.compile_regex("a+", wfsa.Vocab([b"a", b"b", b"<eos>"], eos_ids=[2])).start()
+    state = wfsa.compile_regex("a+", wfsa.Vocab([b"a", b"b", b"<eos>"], eos_token_ids=[2])).start()
     buffer = np.full((3, 1), UNTOUCHED, np.int32)
-    with pytest.raises(wfsa.StateError, match=message):
+    with pytest.raises(wfsa.errors.StateError, match=message):
         call(state, buffer)
     assert (buffer == UNTOUCHED).all()
     assert situation(state) == situation(state.constraint.start())
@@ -240,7 +246,7 @@ def test_damaged_arrays(name: str) -> None:
 def test_what_is_no_state() -> None:
     buffer = np.full((3, 1), UNTOUCHED, np.int32)
     with pytest.raises(TypeError, match="a str is not a state of a constraint"):
-        wfsa.fill_chain(["a"], [[0]], buffer)  # type: ignore[list-item]
+        wfsa.fill_draft_chain(["a"], [[0]], buffer)  # type: ignore[list-item]
 
 
 @given(data=st.data(), n=st.integers(1, 6))
@@ -249,12 +255,12 @@ def test_any_arrays_are_a_tree_or_an_error(constraints: list[wfsa.Constraint], d
     following, sibling = data.draw(links), data.draw(links)
     tokens = data.draw(st.lists(st.integers(-2, 300), min_size=n, max_size=n))
     state = data.draw(st.sampled_from(constraints)).start()
-    words = (state.constraint.vocab.size + 31) // 32
+    words = (state.constraint.vocab.logits_size + 31) // 32
     rows, wanted = (np.full((n, words), UNTOUCHED, np.int32) for _ in range(2))
     try:
-        n_filled = wfsa.fill_tree(state, following, sibling, tokens, rows)
-    except wfsa.StateError:
+        n_filled = wfsa.fill_draft_tree(state, following, sibling, tokens, rows)
+    except wfsa.errors.StateError:
         assert (rows == UNTOUCHED).all()
         return
-    assert n_filled == draft_trees.fill_tree(state, following, sibling, tokens, wanted)
+    assert n_filled == draft_trees.fill_draft_tree(state, following, sibling, tokens, wanted)
     assert (rows == wanted).all()

@@ -10,9 +10,9 @@ import pytest
 import wfsa
 
 pytestmark = pytest.mark.engine
-VOCAB = wfsa.Vocab([*(bytes([b]) for b in range(256)), b'","', b'":', b"  ", b"ab", b"</s>"], eos_ids=[260])
+VOCAB = wfsa.Vocab([*(bytes([b]) for b in range(256)), b'","', b'":', b"  ", b"ab", b"</s>"], eos_token_ids=[260])
 NAMES = [f"{word}{i}" for i in range(6) for word in ("ab", "b", "a")]
-ANY_ORDER = wfsa.SchemaOptions(property_order="any")
+ANY_ORDER = wfsa.grammar.json_schema.SchemaOptions(property_order="any")
 SCHEMA = {
     "properties": {name: {"type": "string", "maxLength": 9} for name in NAMES},
     "required": NAMES[:3], "additionalProperties": False, "maxProperties": 12,
@@ -30,7 +30,7 @@ COMMENT: /#[^\\n]*/
 
 
 def schema(**options: object) -> wfsa.Constraint:
-    return wfsa.compile_json_schema({"type": "object", **SCHEMA}, VOCAB, schema_options=ANY_ORDER, **options)  # type: ignore[arg-type]
+    return wfsa.compile_json_schema({"type": "object", **SCHEMA}, VOCAB, **ANY_ORDER.keywords(), **options)  # type: ignore[arg-type]
 
 
 def grammar(**options: object) -> wfsa.Constraint:
@@ -124,7 +124,7 @@ def test_after_a_limit_the_next_text_begins_anew() -> None:
         state = constraint.start()
         try:
             state.commit_bytes(b"a=(ab+b);if a then b=1.5;")
-        except wfsa.LimitError:
+        except wfsa.errors.LimitError:
             failed += 1
         short = constraint.start()
         assert short.commit_bytes(b"a")

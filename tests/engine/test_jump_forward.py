@@ -17,7 +17,7 @@ tiktoken = pytest.importorskip("tiktoken", reason="NO TIKTOKEN: forced tokens we
 
 
 def encoding_of(file: VocabFile, pattern: str) -> Any:
-    ranks = {token: i for i, token in enumerate(file.tokens) if i not in file.special_ids and token}
+    ranks = {token: i for i, token in enumerate(file.tokens) if i not in file.special_token_ids and token}
     return tiktoken.Encoding(file.name, pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
 
 
@@ -55,8 +55,8 @@ def test_they_are_the_tokenizers_own(model: tuple[Any, wfsa.Vocab], case: int, l
     """From every place where a document is cut, what is forced is how the document goes on, and its tokens too."""
     encoding, vocab = model
     schema, documents = DOCUMENTS[case]
-    options = wfsa.SchemaOptions(whitespace=layout)  # type: ignore[arg-type]
-    constraint = wfsa.compile_json_schema(schema, vocab, schema_options=options)
+    options = wfsa.grammar.json_schema.SchemaOptions(whitespace=layout)  # type: ignore[arg-type]
+    constraint = wfsa.compile_json_schema(schema, vocab, **options.keywords())
     separators = (",", ":") if layout == "compact" else (", ", ": ")
     jumped = 0
     for document in documents:
@@ -65,7 +65,7 @@ def test_they_are_the_tokenizers_own(model: tuple[Any, wfsa.Vocab], case: int, l
         for at in range(len(ids)):
             tokens = state.forced_tokens(encoding)
             assert tokens == ids[at : at + len(tokens)]
-            assert state.forced().startswith(b"".join(vocab.tokens[t] for t in tokens))
+            assert state.forced_bytes().startswith(b"".join(vocab.tokens[t] for t in tokens))
             assert state.validate(tokens) == len(tokens)
             jumped += len(tokens)
             assert state.commit(ids[at])
@@ -75,7 +75,7 @@ def test_they_are_the_tokenizers_own(model: tuple[Any, wfsa.Vocab], case: int, l
 
 def test_what_could_become_longer_is_held_back() -> None:
     tokens = [b"order", b"Id", b"Name", b"orderId", b"o", b"r", b"d", b"e", b"I", b"N", b"a", b"m", b'"', b"{", b""]
-    vocab = wfsa.Vocab(tokens, eos_ids=[14])
+    vocab = wfsa.Vocab(tokens, eos_token_ids=[14])
     greedy = {"order": [0], "{": [13]}
 
     def encode(text: str) -> list[int]:
@@ -88,19 +88,19 @@ def test_what_could_become_longer_is_held_back() -> None:
         return ids
 
     two = wfsa.compile_texts(["{orderId", "{orderName"], vocab).start()
-    assert two.forced() == b"{order" and two.forced_tokens(encode) == greedy["{"]  # orderId is a token
+    assert two.forced_bytes() == b"{order" and two.forced_tokens(encode) == greedy["{"]  # orderId is a token
     one = wfsa.compile_texts(["{order", "{orders", "{orderName"], vocab).start()
     assert one.forced_tokens(encode) == [13, 0]  # it cannot follow here
     assert one.commit_tokens([13, 0]) == 2 and one.forced_tokens(encode) == []
     last = wfsa.compile_texts(["order", "orde"], vocab).start()
-    assert last.forced() == b"orde" and last.forced_tokens(encode) == []
-    with pytest.raises(wfsa.StateError, match="int is not a tokenizer"):
+    assert last.forced_bytes() == b"orde" and last.forced_tokens(encode) == []
+    with pytest.raises(wfsa.errors.StateError, match="int is not a tokenizer"):
         last.forced_tokens(3)
 
 
 def test_special_tokens_are_no_text() -> None:
     """A tokenizer that reads a special token's name as the token: it is not taken."""
-    vocab = wfsa.Vocab([b"<x>", b"<", b"x", b">", b""], special_ids=[0], eos_ids=[4])
+    vocab = wfsa.Vocab([b"<x>", b"<", b"x", b">", b""], special_token_ids=[0], eos_token_ids=[4])
     state = wfsa.compile_texts(["<x>"], vocab, special_names="letters").start()
     assert state.forced_tokens(lambda text: [0]) == []
     assert state.forced_tokens(lambda text: [1, 2, 3][: len(text)]) == [1, 2, 3]

@@ -11,7 +11,7 @@ import pytest
 import wfsa
 
 pytestmark = pytest.mark.engine
-VOCAB = wfsa.Vocab([b"a", b"b", b"</s>"], eos_ids=[2])
+VOCAB = wfsa.Vocab([b"a", b"b", b"</s>"], eos_token_ids=[2])
 COMPILERS: dict[str, Callable[..., Any]] = {
     "compile_regex": lambda **k: wfsa.compile_regex("a", VOCAB, **k),
     "compile_gbnf": lambda **k: wfsa.compile_gbnf('root ::= "a"', VOCAB, **k),
@@ -34,23 +34,21 @@ def test_unknown_keywords_name_the_nearest(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["compile_json_schema", "compile_tools"])
-def test_options_of_a_schema_say_where_they_go(name: str) -> None:
-    with pytest.raises(TypeError, match=r"give schema_options=SchemaOptions\(whitespace=\.\.\.\)"):
-        COMPILERS[name](whitespace="indent")
-    with pytest.raises(TypeError, match=r"the closest name is schema_options"):
-        COMPILERS[name](schema_option=wfsa.SchemaOptions())
+def test_functions_of_schemas_take_options_of_the_text(name: str) -> None:
+    assert COMPILERS[name](whitespace="indent", mode="lazy").stats["complete"] is False
+    with pytest.raises(TypeError, match=r"'whitespac': the closest name is whitespace"):
+        COMPILERS[name](whitespac="indent")
 
 
 @pytest.mark.parametrize("name", ["compile_regex", "compile_gbnf", "compile_lark"])
-def test_keywords_beside_options(name: str) -> None:
-    lazy = wfsa.CompileOptions(mode="lazy")
-    assert not COMPILERS[name](options=lazy).stats["complete"]
-    assert COMPILERS[name](options=lazy, mode="ahead").stats["lexer_states"] > 0
+def test_options_of_schemas_are_refused_elsewhere(name: str) -> None:
+    with pytest.raises(TypeError, match=r"'whitespace': whitespace is an option of JSON Schemas"):
+        COMPILERS[name](whitespace="indent")
 
 
 def test_a_tokenizer_is_no_vocabulary() -> None:
     for compile_one in (wfsa.compile_regex, wfsa.compile_texts):
-        with pytest.raises(wfsa.VocabError, match=r"a wfsa\.Vocab is wanted, not dict: .*Vocab\.from_tokenizer"):
+        with pytest.raises(wfsa.errors.VocabError, match=r"a wfsa\.Vocab is wanted, not dict: .*Vocab\.from_tokenizer"):
             compile_one("a", {})  # type: ignore[operator]
 
 
@@ -59,13 +57,12 @@ def test_what_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     assert not logging.getLogger("wfsa").handlers
     with caplog.at_level(logging.DEBUG, logger="wfsa"):
         wfsa.compile_json_schema({"type": "boolean"}, VOCAB_OF_BYTES, mode="lazy")
-        lenient = wfsa.SchemaOptions(lenient=True)
         schema = {"not": {"minProperties": 3, "maxProperties": 7}}
-        wfsa.compile_json_schema(schema, VOCAB_OF_BYTES, schema_options=lenient)
+        wfsa.compile_json_schema(schema, VOCAB_OF_BYTES, lenient=True)
         wfsa.compile_texts(["a"], VOCAB)
     said = [record.getMessage() for record in caplog.records]
     assert any("JSON Schema" in s and "mode lazy" in s and " ms (" in s for s in said), said
     assert any("TextConstraint: 1 texts" in s for s in said)
 
 
-VOCAB_OF_BYTES = wfsa.Vocab([*(bytes([b]) for b in range(256)), b""], eos_ids=[256])
+VOCAB_OF_BYTES = wfsa.Vocab([*(bytes([b]) for b in range(256)), b""], eos_token_ids=[256])

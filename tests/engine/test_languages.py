@@ -59,7 +59,7 @@ def test_programs(name: str, mode: str, vocab_npz: Callable[[str], VocabFile]) -
 
 
 def single_bytes() -> wfsa.Vocab:
-    return wfsa.Vocab([bytes([b]) for b in range(256)] + [b"<eos>"], special_ids=[256], eos_ids=[256])
+    return wfsa.Vocab([bytes([b]) for b in range(256)] + [b"<eos>"], special_token_ids=[256], eos_token_ids=[256])
 
 
 @pytest.mark.parametrize("name", LANGUAGES)

@@ -157,14 +157,14 @@ def test_forced_bytes_leave_no_choice(case: Case, walk: list[int], mode: str) ->
     """Correct, not maximal: each forced byte is the only item that can come next, and the text cannot end before it."""
     state, text = wfsa.compile(case.grammar, build_vocab(case.vocab), mode=mode).start(), begin(case)
     for n in [*walk, 0]:
-        forced, here = state.forced(limit=12), text
+        forced, here = state.forced_bytes(limit=12), text
         assert len(forced) <= 12
         for k in range(len(forced)):
             assert here.expected() == {forced[k]} and not here.is_sentence(), f"{forced!r} at {k}"
             here = here.commit_bytes(forced[k : k + 1])  # type: ignore[assignment]
         check(state, text, "after forced")
         token_id = choice(text.mask(), n)
-        if token_id is None or token_id in case.vocab.eos_ids:
+        if token_id is None or token_id in case.vocab.eos_token_ids:
             break
         assert state.commit(token_id)
         text = text.commit(token_id)  # type: ignore[assignment]

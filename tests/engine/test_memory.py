@@ -38,7 +38,9 @@ def small_vocab() -> wfsa.Vocab:
         b"12",
         "\u00e9\u00e8".encode(),
     ]
-    return wfsa.Vocab([bytes([b]) for b in range(256)] + pieces + [b"<eos>"], special_ids=[269], eos_ids=[269])
+    return wfsa.Vocab(
+        [bytes([b]) for b in range(256)] + pieces + [b"<eos>"], special_token_ids=[269], eos_token_ids=[269]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -157,7 +159,7 @@ def test_what_is_dropped_comes_back() -> None:
 
 DROPPING = """
 import os, sys, threading, wfsa
-vocab = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"<eos>"], special_ids=[256], eos_ids=[256])
+vocab = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"<eos>"], special_token_ids=[256], eos_token_ids=[256])
 def large(k): return wfsa.compile_regex("[a-z]{1,%d}(x|y)" % (400 + k), vocab)
 for k in range(4): large(k)
 child = os.fork()

@@ -397,7 +397,7 @@ def test_longest_accepts_no_more_than_cfg(g: Grammar, text: list[int]) -> None:
 def test_mask_by_hand() -> None:
     g = grammar("cfg", {"s": ["A T", "AB"]}, A="a", T=Tokens((4, 5)), AB="ab")
     tokens = [b"a", b"ab", b"b", b"a", b"ab", b"", b"</s>", b""]
-    args = {"vocab_tokens": tokens, "special_ids": [3], "eos_ids": [6]}
+    args = {"vocab_tokens": tokens, "special_token_ids": [3], "eos_token_ids": [6]}
     oracle = CfgOracle(g)
     assert oracle_mask(oracle, [], **args) == {0, 1, 4}  # 3 is special; 7 is a hole
     assert oracle_mask(oracle, [97], **args) == {2, 4, 5}  # 4 as itself, not as bytes; 5 has no bytes but a name
@@ -421,10 +421,10 @@ def test_mask_keeps_both_readings_of_a_token() -> None:
 def test_mask_step_by_step_equals_mask_from_scratch(case, walk: list[int]) -> None:
     oracle, vocab = case.oracle(), case.vocab
     assume(not any(isinstance(t.pattern, Tokens) for t in case.grammar.terminals))
-    text, items = TokenText.begin(oracle, vocab.tokens, vocab.special_ids, vocab.eos_ids), []
+    text, items = TokenText.begin(oracle, vocab.tokens, vocab.special_token_ids, vocab.eos_token_ids), []
     for n in walk[:4]:
-        assert text.mask() == oracle_mask(oracle, items, vocab.tokens, vocab.special_ids, vocab.eos_ids)
-        choices = sorted(text.mask() - set(vocab.eos_ids))
+        assert text.mask() == oracle_mask(oracle, items, vocab.tokens, vocab.special_token_ids, vocab.eos_token_ids)
+        choices = sorted(text.mask() - set(vocab.eos_token_ids))
         if not choices:
             break
         token_id = choices[n % len(choices)]
@@ -435,5 +435,5 @@ def test_mask_step_by_step_equals_mask_from_scratch(case, walk: list[int]) -> No
 @given(vocabularies())
 def test_vocabularies_are_well_formed(vocab) -> None:
     assert 1 <= len(vocab.tokens) <= 20
-    assert all(0 <= i < len(vocab.tokens) for i in (*vocab.special_ids, *vocab.eos_ids))
-    assert all(vocab.tokens[i] == b"</s>" for i in vocab.eos_ids)
+    assert all(0 <= i < len(vocab.tokens) for i in (*vocab.special_token_ids, *vocab.eos_token_ids))
+    assert all(vocab.tokens[i] == b"</s>" for i in vocab.eos_token_ids)

@@ -20,7 +20,9 @@ NAME: /[a-z]+/
 
 def byte_vocab() -> wfsa.Vocab:
     pieces = [b'{"', b'":', b'",', b"ab", b"= "]
-    return wfsa.Vocab([bytes([b]) for b in range(256)] + pieces + [b"<eos>"], special_ids=[261], eos_ids=[261])
+    return wfsa.Vocab(
+        [bytes([b]) for b in range(256)] + pieces + [b"<eos>"], special_token_ids=[261], eos_token_ids=[261]
+    )
 
 
 def made(vocab: wfsa.Vocab) -> list[wfsa.Constraint]:

@@ -18,8 +18,8 @@ SETUP = """
 import sys, threading, time
 import numpy as np
 import wfsa
-vocab = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"ab", b"<eos>"], special_ids=[257], eos_ids=[257])
-N_WORDS = (vocab.size + 31) // 32
+vocab = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"ab", b"<eos>"], special_token_ids=[257], eos_token_ids=[257])
+N_WORDS = (vocab.logits_size + 31) // 32
 constraint = wfsa.compile_json_schema({"type": "object", "properties": {"a": {"type": "string"}}}, vocab)
 states = [constraint.start() for _ in range(9)]
 for state in states:
@@ -56,23 +56,23 @@ class Text(bytearray):
 rows = np.zeros((9, N_WORDS), np.int32)
 """
 CALLBACKS = {
-    "budgets": "wfsa.fill_bitmasks(states, rows, budgets=[Resets(50)] * 9)",
-    "wrap_up": "wfsa.fill_bitmasks(states, rows, budgets=[50] * 9, wrap_up=Resets(1))",
+    "budgets": "wfsa.fill_bitmasks(states, rows, max_tokens=[Resets(50)] * 9)",
+    "wrap_up": "wfsa.fill_bitmasks(states, rows, max_tokens=[50] * 9, wrap_up=Resets(1))",
     "row numbers": "wfsa.fill_bitmasks(states, rows, rows=[Resets(i) for i in range(9)])",
     "buffer": "wfsa.fill_bitmasks(states, Resets(rows))",
     "threads": "wfsa.fill_bitmasks(states, rows, threads=Resets(4))",
     "states": "wfsa.fill_bitmasks(Resets(states), rows)",
-    "mask budget": "states[0].get_mask(budget=Resets(50)), states[0].get_mask(budget=50, wrap_up=Resets(3))",
-    "one row": "states[0].fill_bitmask(Resets(rows), row=Resets(3), budget=Resets(50))",
-    "tree budget": "wfsa.fill_chain(states[0], [97, 97], rows, budgets=Resets(50))",
-    "tree budgets": "wfsa.fill_chain(states[:4], [[97, 97]] * 4, rows, budgets=[Resets(50)] * 4)",
-    "tree buffer": "wfsa.fill_chain(states[0], [97, 97], Resets(rows))",
-    "tree arrays": "wfsa.fill_tree(states[0], Resets([1, -1]), Resets([-1, -1]), Resets([97, 97]), rows)",
+    "mask budget": "states[0].get_mask(max_tokens=Resets(50)), states[0].get_mask(max_tokens=50, wrap_up=Resets(3))",
+    "one row": "states[0].fill_bitmask(Resets(rows), row=Resets(3), max_tokens=Resets(50))",
+    "tree budget": "wfsa.fill_draft_chain(states[0], [97, 97], rows, max_tokens=Resets(50))",
+    "tree budgets": "wfsa.fill_draft_chain(states[:4], [[97, 97]] * 4, rows, max_tokens=[Resets(50)] * 4)",
+    "tree buffer": "wfsa.fill_draft_chain(states[0], [97, 97], Resets(rows))",
+    "tree arrays": "wfsa.fill_draft_tree(states[0], Resets([1, -1]), Resets([-1, -1]), Resets([97, 97]), rows)",
     "commit": "states[0].commit(Resets(97))",
     "tokens": "states[0].commit_tokens([Resets(97)] * 3), states[0].validate(Resets([97]))",
     "bytes": "states[0].commit_bytes(Text(b'a'))",
     "rollback": "states[0].rollback(Resets(1))",
-    "limits": "states[0].forced(Resets(9)), states[0].closing(Resets(9), Resets(99))",
+    "limits": "states[0].forced_bytes(Resets(9)), states[0].shortest_completion(Resets(9), Resets(99))",
 }
 WRITERS = {
     "tree": """
@@ -80,7 +80,8 @@ sound = np.arange(1, 20001)
 sound[-1] = -1
 shared = sound.copy()
 def call():
-    wfsa.fill_tree(states[0], shared, np.full(20000, -1), np.full(20000, 97), np.zeros((20000, N_WORDS), np.int32))
+    rows = np.zeros((20000, N_WORDS), np.int32)
+    wfsa.fill_draft_tree(states[0], shared, np.full(20000, -1), np.full(20000, 97), rows)
 """,
     "tokens": """
 sound = np.full(200000, 97)
@@ -179,11 +180,11 @@ def test_no_number_is_a_budget_that_is_passed_over(wrap_up: int) -> None:
     """A budget below what the text needs is refused, however low; one far above it is none, however high."""
     import wfsa
 
-    vocab = wfsa.Vocab([*(bytes([b]) for b in range(256)), b"<eos>"], special_ids=[256], eos_ids=[256])
+    vocab = wfsa.Vocab([*(bytes([b]) for b in range(256)), b"<eos>"], special_token_ids=[256], eos_token_ids=[256])
     state = wfsa.compile_json_schema({"type": "object"}, vocab).start()
     plain = state.get_mask()
     for budget in EXTREMES:
-        with pytest.raises(wfsa.BudgetError, match="too small"):
-            state.get_mask(budget=budget, wrap_up=wrap_up)
+        with pytest.raises(wfsa.errors.BudgetError, match="too small"):
+            state.get_mask(max_tokens=budget, wrap_up=wrap_up)
     for budget in ((1 << 63) - 1, 1 << 63, 1 << 200):
-        assert state.get_mask(budget=budget, wrap_up=wrap_up) == plain
+        assert state.get_mask(max_tokens=budget, wrap_up=wrap_up) == plain

@@ -71,7 +71,7 @@ def walk(constraint: wfsa.Constraint, encode: Tokeniser, text: str) -> str:
         if not allowed:
             return f"{state.explain(token_id)}; after {seen[-80:]!r}"
         seen += constraint.vocab.tokens[token_id]
-    if not state.is_accepting() or constraint.vocab.eos_ids[0] not in state.get_mask():
+    if not state.is_accepting() or constraint.vocab.eos_token_ids[0] not in state.get_mask():
         return f"not a sentence: {text[-80:]!r}"
     return ""
 

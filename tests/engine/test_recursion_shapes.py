@@ -67,7 +67,7 @@ def test_masks_of_ambiguous_texts_are_linear_in_their_depth(name: str) -> None:
     text, piece = DEEP[name]
     vocab = wfsa.Vocab(
         [*(bytes([b]) for b in range(256)), b"ii", b"xe", b"xee", b"e i", b"aa", b") {", b"<eos>"],
-        special_ids=[262], eos_ids=[262],
+        special_token_ids=[262], eos_token_ids=[262],
     )  # fmt: skip
     constraint = wfsa.compile_gbnf(text, vocab)
     buffer = np.zeros((1, 9), np.int32)

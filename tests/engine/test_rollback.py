@@ -21,14 +21,14 @@ from tests.fuzz.limits import resident
 pytestmark = pytest.mark.engine
 
 VOCAB = small_vocab()
-COMPACT = wfsa.SchemaOptions(whitespace="compact")
+COMPACT = wfsa.grammar.json_schema.SchemaOptions(whitespace="compact")
 # White space with a bound, items that must differ, no white space, stacks that branch, and a set of texts.
 CONSTRAINTS: dict[str, Callable[[], wfsa.Constraint]] = {
     "object": lambda: wfsa.compile_json_schema({"properties": {"name": {"type": "array"}}}, VOCAB),
     "distinct": lambda: wfsa.compile_json_schema({"type": "array", "uniqueItems": True}, VOCAB, mode="lazy"),
-    "compact": lambda: wfsa.compile_json_schema({"type": "array"}, VOCAB, schema_options=COMPACT),
+    "compact": lambda: wfsa.compile_json_schema({"type": "array"}, VOCAB, **COMPACT.keywords()),
     "branching": lambda: wfsa.compile_gbnf('root ::= root root | "a" | "ab" | "b" | "[" root "]"', VOCAB),
-    "texts": lambda: wfsa.compile_choice(["ab", "abc", "[ab", "[[]", "12"], VOCAB),
+    "texts": lambda: wfsa.compile_texts(["ab", "abc", "[ab", "[[]", "12"], VOCAB),
 }
 compiled = functools.cache(lambda kind: CONSTRAINTS[kind]())
 PIECES = [b"[", b"]", b",", b'"', b'"ab"', b"ab", b"a", b'{"', b'name":', b"}", b"12,", b"1", b" ", b"\n ", b"true"]
@@ -52,7 +52,7 @@ class Tracked:
     def check(self, fresh: wfsa.State) -> None:
         assert all(commit(fresh, piece) for piece in self.commits)
         state = self.state
-        assert (state.text(), state.n_commits) == (fresh.text(), len(self.commits))
+        assert (state.output_bytes(), state.n_commits) == (fresh.output_bytes(), len(self.commits))
         assert state.get_mask() == fresh.get_mask()
         assert state.next_bytes() == fresh.next_bytes() and state.is_accepting() == fresh.is_accepting()
 
@@ -65,7 +65,7 @@ class Rollbacks(RuleBasedStateMachine):
         self.constraint = compiled(kind)
         self.stops = [0] if stop else None
         self.all: list[Tracked] = []
-        return self.tracked(Tracked(self.constraint.start(stop_ids=self.stops), []))
+        return self.tracked(Tracked(self.constraint.start(stop_token_ids=self.stops), []))
 
     def tracked(self, new: Tracked) -> Tracked:
         self.all.append(new)
@@ -75,7 +75,7 @@ class Rollbacks(RuleBasedStateMachine):
     def start(self) -> object:
         if len(self.all) >= 6:
             return multiple()
-        return self.tracked(Tracked(self.constraint.start(stop_ids=self.stops), []))
+        return self.tracked(Tracked(self.constraint.start(stop_token_ids=self.stops), []))
 
     @rule(target=states, origin=states)
     def fork(self, origin: Tracked) -> object:
@@ -119,12 +119,12 @@ class Rollbacks(RuleBasedStateMachine):
     def ask(self, one: Tracked, ids: list[int]) -> None:
         """Questions fork inside."""
         one.state.validate(ids)
-        one.state.forced(20)
+        one.state.forced_bytes(20)
 
     @invariant()
     def every_state_is_as_if_nothing_had_been_rolled_back(self) -> None:
         for one in getattr(self, "all", ()):
-            one.check(self.constraint.start(stop_ids=self.stops))
+            one.check(self.constraint.start(stop_token_ids=self.stops))
 
 
 TestRollbacks = Rollbacks.TestCase
@@ -143,7 +143,7 @@ def grows(schema: dict[str, Any], text: bytes, cycle: Callable[[wfsa.State], Non
     before = resident()
     for _ in range(CYCLES):
         cycle(state)
-    assert state.text() == text
+    assert state.output_bytes() == text
     return resident() - before
 
 
@@ -198,12 +198,12 @@ def test_what_a_fork_reads_stays_when_its_origin_goes_back_and_is_dropped() -> N
     assert all(state.commit_bytes(b"[" if k == 0 else b"1,") for k in range(500))
     forks = []
     for k in range(20):
-        forks.append((state.fork(), state.text()))
+        forks.append((state.fork(), state.output_bytes()))
         state.rollback(20)
         assert state.commit_bytes(b"%d," % k)
     del state
     for fork, text in forks:
-        assert fork.text() == text
+        assert fork.output_bytes() == text
         one = constraint.start()
         assert one.commit_bytes(text) and one.get_mask() == fork.get_mask()
         fork.rollback(fork.n_commits)

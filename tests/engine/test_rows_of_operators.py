@@ -45,7 +45,7 @@ TOKENS = [
 @given(walks, st.sampled_from(MODES), st.booleans())
 def test_rows(name: str, walk: list[int], mode: str, load: bool) -> None:
     eos = len(TOKENS)
-    vocab = wfsa.Vocab([*TOKENS, b"<eos>"], special_ids=[eos], eos_ids=[eos])
+    vocab = wfsa.Vocab([*TOKENS, b"<eos>"], special_token_ids=[eos], eos_token_ids=[eos])
     fast, slow = (wfsa.compile_lark(GRAMMARS[name], vocab, mode=m) for m in (mode, "lazy"))
     slow._core.parse_tails(True)
     same_masks(reloaded(fast, vocab) if load else fast, slow, walk)

@@ -29,7 +29,7 @@ N_GRAMMARS = len(SCHEMAS) + len(REGEXES)
 
 def fresh_vocab() -> wfsa.Vocab:
     n = 256 + len(PIECES)
-    return wfsa.Vocab([*(bytes([b]) for b in range(256)), *PIECES, b"<eos>"], special_ids=[n], eos_ids=[n])
+    return wfsa.Vocab([*(bytes([b]) for b in range(256)), *PIECES, b"<eos>"], special_token_ids=[n], eos_token_ids=[n])
 
 
 def compiled(number: int, vocab: wfsa.Vocab) -> wfsa.Constraint:

@@ -77,8 +77,8 @@ def check(constraint: wfsa.Constraint, tokens: list[str], stops: list[int], text
     if plain("") >= NEVER:
         return
     try:
-        state = constraint.start(stop_ids=stops)
-    except wfsa.StateError as error:
+        state = constraint.start(stop_token_ids=stops)
+    except wfsa.errors.StateError as error:
         assert "no text can be completed without these tokens" in str(error)
         assert not exact or least("") >= NEVER
         return
@@ -86,7 +86,7 @@ def check(constraint: wfsa.Constraint, tokens: list[str], stops: list[int], text
     open_, seen = [state], set()
     while open_:
         state = open_.pop()
-        text = state.text().decode()
+        text = state.output_bytes().decode()
         if text in seen:
             continue
         seen.add(text)
@@ -98,10 +98,10 @@ def check(constraint: wfsa.Constraint, tokens: list[str], stops: list[int], text
         n = state.min_tokens()
         assert least(text) <= n < NEVER
         if n > 1 or text not in texts:
-            within = set(state.get_mask(budget=n).ids().tolist())
+            within = set(state.get_mask(max_tokens=n).ids().tolist())
             assert within and within <= allowed
-        with pytest.raises(wfsa.BudgetError):
-            state.get_mask(budget=n - 1)
+        with pytest.raises(wfsa.errors.BudgetError):
+            state.get_mask(max_tokens=n - 1)
         for token in range(len(tokens)):
             after = state.fork()
             assert after.commit(token) == (token in allowed)
@@ -111,12 +111,14 @@ def check(constraint: wfsa.Constraint, tokens: list[str], stops: list[int], text
         assert set(state.next_bytes().decode()) == bytes_  # which may be what no token spells
         restarted = state.fork()
         restarted.reset()
-        assert restarted.get_mask() == constraint.start(stop_ids=stops).get_mask()
+        assert restarted.get_mask() == constraint.start(stop_token_ids=stops).get_mask()
 
 
 def vocabulary(extra: list[str]) -> tuple[list[str], wfsa.Vocab]:
     tokens, end = [*LETTERS, *extra], 3 + len(extra)
-    return tokens, wfsa.Vocab([*(token.encode() for token in tokens), b"</s>"], special_ids=[end], eos_ids=[end])
+    return tokens, wfsa.Vocab(
+        [*(token.encode() for token in tokens), b"</s>"], special_token_ids=[end], eos_token_ids=[end]
+    )
 
 
 EXTRA = st.lists(st.text(LETTERS, min_size=2, max_size=3), max_size=4)
@@ -146,21 +148,23 @@ def test_a_stop_token_that_the_grammar_needs() -> None:
     _, vocab = vocabulary(["aa"])
     constraint = wfsa.compile_regex("aaa\\nb", vocab)
     assert constraint.start().min_tokens() == 5
-    with pytest.raises(wfsa.StateError, match=r"stop_ids \[2\]: no text can be completed without these tokens"):
-        constraint.start(stop_ids=[2])
+    with pytest.raises(
+        wfsa.errors.StateError, match=r"stop_token_ids \[2\]: no text can be completed without these tokens"
+    ):
+        constraint.start(stop_token_ids=[2])
     _, vocab = vocabulary(["aa", "\nb"])
     constraint = wfsa.compile_regex("aaa\\nb", vocab)
-    state = constraint.start(stop_ids=[2])
+    state = constraint.start(stop_token_ids=[2])
     assert state.min_tokens() == 4
     for left in range(4, 0, -1):
-        ids = state.get_mask(budget=left).ids()
+        ids = state.get_mask(max_tokens=left).ids()
         assert len(ids) and state.commit(int(ids[0]))
     assert state.is_finished()
 
 
 def test_a_part_of_the_grammar_that_needs_a_stop_token_is_left_out() -> None:
     _, vocab = vocabulary([])
-    state = wfsa.compile_regex("a(\\nb|a)|b\\n", vocab).start(stop_ids=[2])
+    state = wfsa.compile_regex("a(\\nb|a)|b\\n", vocab).start(stop_token_ids=[2])
     assert state.get_mask().ids().tolist() == [0] and not state.commit(1)
     written = state.fork()
     assert written.commit_bytes(b"b") and written.commit_bytes(b"\n") and written.get_mask().ids().tolist() == [2]
@@ -172,10 +176,10 @@ def test_a_part_of_the_grammar_that_needs_a_stop_token_is_left_out() -> None:
 def test_white_space_that_may_be_a_stop_token_costs_nothing() -> None:
     """Where each terminal can end without the stop token, masks are the plain ones without it."""
     tokens = [*(bytes([b]) for b in range(256)), b"</s>"]
-    vocab = wfsa.Vocab(tokens, special_ids=[256], eos_ids=[256])
-    options = wfsa.SchemaOptions(whitespace="flexible")
-    constraint = wfsa.compile_json_schema({"type": "object"}, vocab, schema_options=options)
-    state, plain = constraint.start(stop_ids=[10]), constraint.start()
+    vocab = wfsa.Vocab(tokens, special_token_ids=[256], eos_token_ids=[256])
+    options = wfsa.grammar.json_schema.SchemaOptions(whitespace="flexible")
+    constraint = wfsa.compile_json_schema({"type": "object"}, vocab, **options.keywords())
+    state, plain = constraint.start(stop_token_ids=[10]), constraint.start()
     choose = random.Random(1)
     for _ in range(60):
         ids = set(plain.get_mask().ids().tolist()) - {10, 256}
@@ -197,13 +201,13 @@ def test_many_sets_of_stop_tokens_keep_what_their_budgets_need(kind: str) -> Non
 
     def seconds(n_sets: int) -> float:
         """Processor time of a mask."""
-        states = [constraint.start(stop_ids=[256 + number]) for number in range(n_sets)]
+        states = [constraint.start(stop_token_ids=[256 + number]) for number in range(n_sets)]
         best = float("inf")
         for _ in range(5):
             begun = time.thread_time()
             for _ in range(240 // n_sets):
                 for state in states:
-                    state.get_mask(budget=30)
+                    state.get_mask(max_tokens=30)
             best = min(best, time.thread_time() - begun)
         return best
 

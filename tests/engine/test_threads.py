@@ -62,7 +62,7 @@ def fresh_vocab() -> wfsa.Vocab:
     pieces = ['"', "{", "}", "[", "]", ":", ",", " ", "name", "n", "next", "all", "null", "if", "then", "else"]
     pieces += ["12", ";", "=", "a", "é", "(", ")", "+", "\n", ".5", "e1"]
     tokens += ["".join(choose.choices(pieces, k=choose.randint(1, 4))).encode() for _ in range(500)]
-    return wfsa.Vocab([*tokens, b"</s>"], special_ids=[len(tokens)], eos_ids=[len(tokens)])
+    return wfsa.Vocab([*tokens, b"</s>"], special_token_ids=[len(tokens)], eos_token_ids=[len(tokens)])
 
 
 def program(constraint: wfsa.Constraint, seed: int) -> list[object]:
@@ -93,7 +93,7 @@ def program(constraint: wfsa.Constraint, seed: int) -> list[object]:
             seen.append(batch.tobytes())
         elif what == "ask":
             ids = [choose.randrange(vocab.n_tokens) for _ in range(4)]
-            seen.append((state.validate(ids), state.forced(20), state.next_bytes(), state.explain(ids[0])))
+            seen.append((state.validate(ids), state.forced_bytes(20), state.next_bytes(), state.explain(ids[0])))
             seen.append((state.is_accepting(), state.is_finished(), state.n_commits))
         elif what == "refused" and not state.is_finished():
             mask = state.get_mask()
@@ -183,7 +183,7 @@ def test_masks_of_one_state_whose_items_differ() -> None:
                 forks = [state.fork() for _ in range(N_THREADS)]
                 masks = together([fork.get_mask for fork in forks])
                 assert [mask.bitmask.tobytes() for mask in masks] == [alone] * N_THREADS
-            assert state.text().endswith(text)
+            assert state.output_bytes().endswith(text)
 
 
 def test_states_of_other_threads_outlive_their_origin() -> None:
@@ -243,7 +243,7 @@ def test_others_run_while_one_compiles(stage: str) -> None:
 
 def moments_beside(compiles: Callable[[wfsa.Vocab], wfsa.Constraint]) -> tuple[int, float, float]:
     """How often another thread ran meanwhile, the longest time it did not, and all of the time, in seconds."""
-    vocab = wfsa.Vocab([b"a", b"b", b"c", b"</s>"], eos_ids=[3])
+    vocab = wfsa.Vocab([b"a", b"b", b"c", b"</s>"], eos_token_ids=[3])
     moments: list[float] = []
     done = threading.Event()
 
@@ -307,11 +307,11 @@ FORKS = """\
 import os, random, threading, time, warnings
 import wfsa
 warnings.simplefilter("ignore")  # Python's own, of forks beside threads
-vocab = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"</s>"], eos_ids=[256])
-options = wfsa.SchemaOptions(property_order="any")
+vocab = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"</s>"], eos_token_ids=[256])
+options = wfsa.grammar.json_schema.SchemaOptions(property_order="any")
 def compiled(n, k=0):
     schema = {"properties": {f"p{k}_{i}": {"type": "string", "maxLength": 5 + i} for i in range(n)}}
-    return wfsa.compile_json_schema(schema, vocab, schema_options=options)
+    return wfsa.compile_json_schema(schema, vocab, **options.keywords())
 def write(constraint, n, names, k=0):
     state = constraint.start()
     assert state.commit_bytes(b"{")
@@ -360,7 +360,7 @@ print("ended")
 
 def test_one_state_in_many_threads_is_told() -> None:
     """A misuse, and an error rather than the end of the process; what was committed is a prefix of a document."""
-    vocab = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"</s>"], eos_ids=[256])
+    vocab = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"</s>"], eos_token_ids=[256])
     constraint = wfsa.compile_json_schema({"type": "array", "uniqueItems": True}, vocab, mode="lazy")
     state = constraint.start()
     told = set[str]()
@@ -381,7 +381,7 @@ def test_one_state_in_many_threads_is_told() -> None:
                     wfsa.fill_bitmasks([state, state], np.zeros((2, 9), np.int32), threads=2)
                 elif len(ids):
                     state.commit(int(choose.choice(ids)))
-            except wfsa.StateError as e:
+            except wfsa.errors.StateError as e:
                 told.add(str(e).partition(";")[0])
 
     with ThreadPoolExecutor(4) as pool:
@@ -390,16 +390,16 @@ def test_one_state_in_many_threads_is_told() -> None:
         "another thread is changing this state", "another thread is reading this state",
         "commit after the end-of-sequence token", "cannot roll back 1 commits: there were 0",
     }  # fmt: skip
-    text = state.text()
+    text = state.output_bytes()
     assert constraint.start().commit_bytes(text)
 
 
 @pytest.mark.parametrize("use", ["get_mask", "text", "is_accepting", "fork", "next_bytes", "reset", "rollback"])
 def test_a_state_that_nobody_started(use: str) -> None:
     state = wfsa.State.__new__(wfsa.State)
-    with pytest.raises(wfsa.StateError, match=r"constructed directly; use Constraint\.start"):
+    with pytest.raises(wfsa.errors.StateError, match=r"constructed directly; use Constraint\.start"):
         getattr(state, use)()
-    with pytest.raises(wfsa.StateError, match="constructed directly"):
+    with pytest.raises(wfsa.errors.StateError, match="constructed directly"):
         wfsa.fill_bitmasks([state], np.zeros((1, 9), np.int32))
 
 

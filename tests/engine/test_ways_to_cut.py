@@ -13,7 +13,7 @@ from wfsa.errors import LimitError
 pytestmark = pytest.mark.engine
 
 BLANKS = [b" " * n for n in range(2, 129)]
-VOCAB = wfsa.Vocab([*(bytes([b]) for b in range(256)), *BLANKS, b"<eos>"], eos_ids=[383], special_ids=[383])
+VOCAB = wfsa.Vocab([*(bytes([b]) for b in range(256)), *BLANKS, b"<eos>"], eos_token_ids=[383], special_token_ids=[383])
 OVERLAP = 'A: " "\nB: /[ x]/\n'
 modes = pytest.mark.parametrize("mode", ["lazy", "ahead"])
 

@@ -35,7 +35,7 @@ def vocab() -> wfsa.Vocab:
         if choose.random() < 0.1:
             token = token[: choose.randint(1, len(token))] + choose.choice([b"", *BROKEN])
         tokens.add(token)
-    return wfsa.Vocab([*sorted(tokens), b"</s>"], special_ids=[N_TOKENS], eos_ids=[N_TOKENS])
+    return wfsa.Vocab([*sorted(tokens), b"</s>"], special_token_ids=[N_TOKENS], eos_token_ids=[N_TOKENS])
 
 
 def schema(source: Any) -> Callable[..., wfsa.Constraint]:
@@ -140,7 +140,7 @@ def test_masks_are_what_can_be_committed(name: str, mode: str) -> None:
             allowed = state.get_mask().ids().tolist()
             tokens = range(step % EVERY, vocab().n_tokens, EVERY)
             wrong = sorted(set(allowed).intersection(tokens) ^ {t for t in tokens if state.fork().commit(t)})
-            assert not wrong, (state.text(), [vocab().tokens[t] for t in wrong[:9]])
+            assert not wrong, (state.output_bytes(), [vocab().tokens[t] for t in wrong[:9]])
             good = [t for t in allowed if t != N_TOKENS]
             if not good:
                 break

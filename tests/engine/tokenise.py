@@ -53,7 +53,7 @@ _known: dict[str, dict[bytes, int]] = {}
 
 def _ids(file: VocabFile) -> dict[bytes, int]:
     if file.name not in _known:
-        special = set(file.special_ids)
+        special = set(file.special_token_ids)
         out: dict[bytes, int] = {}
         for i, token in enumerate(file.tokens):
             if token and i not in special:

@@ -24,7 +24,7 @@ from wfsa.vocab.cut import Encoded, cut
 pytestmark = pytest.mark.engine
 
 WORDS = [*(bytes([b]) for b in range(256)), b'{"', b'": ', b'", "', b"name", b"age", b"12", b"<eos>"]
-SMALL = NamedVocab.of("small", Vocab(WORDS, special_ids=[len(WORDS) - 1], eos_ids=[len(WORDS) - 1]))
+SMALL = NamedVocab.of("small", Vocab(WORDS, special_token_ids=[len(WORDS) - 1], eos_token_ids=[len(WORDS) - 1]))
 PERSON = {
     "type": "object",
     "properties": {"name": {"type": "string"}, "age": {"type": "integer", "maximum": 120}},
@@ -195,7 +195,7 @@ def test_a_name_of_nothing_but_colons_is_looked_up_at_once() -> None:
 
 
 def test_what_no_token_spells_is_refused_where_it_stands() -> None:
-    named = NamedVocab.of("few", Vocab([b'"', b"a", b"</s>"], special_ids=[2], eos_ids=[2]))
+    named = NamedVocab.of("few", Vocab([b'"', b"a", b"</s>"], special_token_ids=[2], eos_token_ids=[2]))
     made = compiled({"type": "string"}, named=named)
     walk = walked(made, b'"a!"')
     assert walk.refused == 2
@@ -213,7 +213,7 @@ def test_next_tokens_are_the_mask_in_groups() -> None:
     assert kinds[b"name".hex()] == "stay" and kinds[b'"'.hex()] == "change"
     searched = next_tokens.next_tokens(made, state, search=b"nam")
     assert [token["hex"] for group in searched["groups"] for token in group["tokens"]] == [b"name".hex()]
-    assert state.text() == b'{"name": "A'
+    assert state.output_bytes() == b'{"name": "A'
 
 
 def test_tokens_of_white_space_come_last_by_themselves() -> None:
@@ -364,7 +364,7 @@ def test_one_deadline_for_both_attempts(monkeypatch: pytest.MonkeyPatch) -> None
     def compiling(source: str, vocab: Any, *, mode: str, max_seconds: float, max_memory: int) -> Any:
         given.append((mode, max_seconds))
         time.sleep(max_seconds)
-        raise LimitError("compiling passed its time; raise CompileOptions.max_seconds or use mode='lazy'")
+        raise LimitError("compiling passed its time; raise max_seconds or use mode='lazy'")
 
     monkeypatch.setattr(wfsa, "compile_regex", compiling)
     begin = time.monotonic()

@@ -17,7 +17,7 @@ from fsspec.implementations.memory import MemoryFileSystem  # noqa: E402
 
 def _vocab(extra: list[bytes]) -> wfsa.Vocab:
     tokens = [bytes([byte]) for byte in range(256)] + extra + [b"<end>"]
-    return wfsa.Vocab(tokens, eos_ids=[len(tokens) - 1])
+    return wfsa.Vocab(tokens, eos_token_ids=[len(tokens) - 1])
 
 
 @pytest.fixture(scope="session")

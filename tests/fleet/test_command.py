@@ -82,7 +82,7 @@ def test_verify_compares_an_artifact_with_its_name(
 ) -> None:
     assert main(["store", "verify", str(store)]) == 0 and "2 good, 0 damaged" in capsys.readouterr().out
     path = store / name_of(KEY, vocab)
-    made, others = wfsa.compile_regex("[a-c]+", vocab), wfsa.compile_choice(["x"], other_vocab)
+    made, others = wfsa.compile_regex("[a-c]+", vocab), wfsa.compile_texts(["x"], other_vocab)
     head, arrays = made._packed()
     head["key"] = KEY
     last = head["version"]

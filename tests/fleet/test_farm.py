@@ -34,7 +34,7 @@ BAD = {"type": "nothing"}
 
 
 def _vocab(extra: bytes) -> wfsa.Vocab:
-    return wfsa.Vocab([bytes([byte]) for byte in range(256)] + [extra, b"<end>"], eos_ids=[257])
+    return wfsa.Vocab([bytes([byte]) for byte in range(256)] + [extra, b"<end>"], eos_token_ids=[257])
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ def test_equal_sources_end_alike(vocabs: dict[str, wfsa.Vocab], tmp_path: Path) 
                Source("d", "json", good + " "), Source("e", "json", bad)]  # fmt: skip
     seen: list[tuple[int, int]] = []
     one = {"one": vocabs["one"]}
-    report = compile_all(sources, one, tmp_path, workers=1, progress=lambda *both: seen.append(both))
+    report = compile_all(sources, one, tmp_path, workers=1, on_progress=lambda *both: seen.append(both))
     assert sorted((o.place, o.status) for o in report.outcomes) == [
         ("a", "failed"), ("b", "stored"), ("c", "failed"), ("d", "there"), ("e", "failed"),
     ]  # fmt: skip
@@ -168,7 +168,7 @@ def test_a_store_that_takes_nothing_ends_the_farm(
 def test_a_farm_fills_a_store(vocabs: dict[str, wfsa.Vocab], tmp_path: Path) -> None:
     sources = [*_sources(10), Source("bad", "json", json.dumps(BAD)), Source("worse", "json", "{"), _sources(1)[0]]
     seen: list[tuple[int, int]] = []
-    report = compile_all(sources, vocabs, tmp_path, workers=2, progress=lambda *both: seen.append(both))
+    report = compile_all(sources, vocabs, tmp_path, workers=2, on_progress=lambda *both: seen.append(both))
     assert (report.count("stored"), report.count("there"), report.count("failed")) == (20, 2, 4)
     assert [(o.place, o.vocabulary) for o in report.failures] == [
         ("bad", "one"), ("bad", "two"), ("worse", "one"), ("worse", "two"),
@@ -184,9 +184,8 @@ def test_a_farm_fills_a_store(vocabs: dict[str, wfsa.Vocab], tmp_path: Path) -> 
     assert (again.count("stored"), again.count("there"), again.count("failed before"), again.count("failed")) == (
         0, 22, 4, 0,
     )  # fmt: skip
-    limits = wfsa.CompileOptions(max_seconds=5.0)
-    assert compile_all(sources, vocabs, tmp_path, workers=1, options=limits).count("failed") == 4  # other limits
-    assert compile_all(sources, vocabs, tmp_path, workers=1, options=limits, retry_failed=True).count("failed") == 4
+    assert compile_all(sources, vocabs, tmp_path, workers=1, max_seconds=5.0).count("failed") == 4  # other limits
+    assert compile_all(sources, vocabs, tmp_path, workers=1, max_seconds=5.0, retry_failed=True).count("failed") == 4
 
 
 def test_a_worker_that_dies_costs_its_task(
@@ -222,12 +221,12 @@ def test_a_source_that_takes_too_much_memory(
     """More than the compiler has a limit for, and at once: it is listed, and the others are done."""
     monkeypatch.setenv("PYTHONPATH", f"{Path(__file__).parent / 'deadly'}{os.pathsep}{ROOT}")
     monkeypatch.setenv("WFSA_TEST_HUNGRY", "p3")
-    one, options = {"one": vocabs["one"]}, wfsa.CompileOptions(max_memory=128 << 20)
-    report = compile_all(_sources(6), one, tmp_path, workers=1, options=options)
+    one = {"one": vocabs["one"]}
+    report = compile_all(_sources(6), one, tmp_path, workers=1, max_memory=128 << 20)
     assert report.count("stored") == 5
     assert [(o.place, o.status) for o in report.failures] == [("s:3", "failed")]
     assert "MemoryError: compiling takes more than 512 MiB" in report.failures[0].error
-    assert compile_all(_sources(6), one, tmp_path, workers=1, options=options).count("failed before") == 1
+    assert compile_all(_sources(6), one, tmp_path, workers=1, max_memory=128 << 20).count("failed before") == 1
 
 
 def test_a_farm_that_is_killed_goes_on(vocabs: dict[str, wfsa.Vocab], tmp_path: Path) -> None:
@@ -315,7 +314,7 @@ def test_a_ray_worker_keeps_the_store_of_one_set_of_options() -> None:
     """A second farm on the cluster may go to another server under the same URL."""
 
     def settings(options: dict[str, Any]) -> Settings:
-        return Settings("s3://bucket", options, SchemaOptions(), wfsa.CompileOptions())
+        return Settings("s3://bucket", options, SchemaOptions(), wfsa.compile_options.CompileOptions())
 
     first = _output(settings({"endpoint_url": "http://a"}))
     assert _output(settings({"endpoint_url": "http://a"})) is first

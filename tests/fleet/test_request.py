@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wfsa
-from wfsa.compile_options import CompileOptions
+from wfsa.arguments import both_options
 from wfsa.errors import SchemaError, WfsaError
 from wfsa.fleet.store.request import Request, canonical_json
 
@@ -81,21 +81,20 @@ def test_digits_beyond_any_precision_matter() -> None:
 
 
 def _key(source: Any, vocab: wfsa.Vocab, kind: str = "json", **options: Any) -> str:
-    schema_options = options.pop("schema_options", None)
-    return Request.of(kind, source, schema_options, CompileOptions(**options)).key(vocab)
+    return Request.of(kind, source, *both_options("key", options)).key(vocab)
 
 
 def test_what_is_in_the_key(vocab: wfsa.Vocab, other_vocab: wfsa.Vocab) -> None:
     schema = {"properties": {"a": {}, "b": {}}}
     same = _key(schema, vocab)
     assert same == _key(json.dumps(schema, indent=1), vocab)
-    assert same == _key(schema, vocab, mode="lazy", max_seconds=3.0, schema_options=wfsa.SchemaOptions())
+    assert same == _key(schema, vocab, mode="lazy", max_seconds=3.0)
     others = [
         _key(schema, other_vocab),
         _key({"properties": {"b": {}, "a": {}}}, vocab),
-        _key(schema, vocab, schema_options=wfsa.SchemaOptions(whitespace="compact")),
-        _key(schema, vocab, schema_options=wfsa.SchemaOptions(registry={"http://x/": {}})),
-        _key(schema, vocab, schema_options=wfsa.SchemaOptions(registry={"http://x/": {"type": "null"}})),
+        _key(schema, vocab, whitespace="compact"),
+        _key(schema, vocab, registry={"http://x/": {}}),
+        _key(schema, vocab, registry={"http://x/": {"type": "null"}}),
         _key(schema, vocab, max_terminal_states=5),
         _key("a", vocab, kind="regex"),
         _key("a", vocab, kind="grammar"),
@@ -127,4 +126,4 @@ def test_what_has_no_key(vocab: wfsa.Vocab) -> None:
     with pytest.raises(SchemaError, match="not JSON"):
         _key({"const": object()}, vocab)
     with pytest.raises(WfsaError, match="registry"):
-        _key({}, vocab, schema_options=wfsa.SchemaOptions(registry=referencing.Registry()))
+        _key({}, vocab, registry=referencing.Registry())

@@ -21,6 +21,7 @@ from wfsa.fleet.store import ConstraintStore
 from wfsa.fleet.store import store as store_module
 from wfsa.fleet.store.artifact import name_of, pack
 from wfsa.fleet.store.request import RELEASE
+from wfsa.grammar.json_schema import SchemaOptions
 from wfsa.requests import compile_kind
 from wfsa.storage.array_file import from_bytes
 from wfsa.storage.places import Place
@@ -89,9 +90,9 @@ def test_without_a_place_it_is_this_process_only(vocab: wfsa.Vocab) -> None:
 def test_errors_are_told_to_everybody_and_kept_nowhere(vocab: wfsa.Vocab, tmp_path: Path) -> None:
     store = ConstraintStore(tmp_path, vocab)
     for _ in range(2):
-        with pytest.raises(wfsa.SchemaError):
+        with pytest.raises(wfsa.errors.SchemaError):
             store.get({"type": "nothing"})
-        with pytest.raises(wfsa.GrammarError):
+        with pytest.raises(wfsa.errors.GrammarError):
             store.get("(", kind="regex")
     assert store.stats().errors == 4 and not Place.of(tmp_path).listing()
 
@@ -134,7 +135,9 @@ def test_callers_at_once_compile_once(vocab: wfsa.Vocab, monkeypatch: pytest.Mon
     with ThreadPoolExecutor(16) as pool:
         found = list(pool.map(ask, [SCHEMA, {"type": "bad"}] * 8))
     assert n[0] == 2 and store.stats().waits == 14
-    assert len({id(one) for one in found[::2]}) == 1 and all(isinstance(one, wfsa.SchemaError) for one in found[1::2])
+    assert len({id(one) for one in found[::2]}) == 1 and all(
+        isinstance(one, wfsa.errors.SchemaError) for one in found[1::2]
+    )
 
 
 def _in_a_flight(
@@ -143,13 +146,13 @@ def _in_a_flight(
     """Compiles that wait for an event, and end in what `fails` says; they are listed."""
     go, seen, inner = threading.Event(), [], store_module.compile_kind
 
-    def compile_kind(*args: Any, options: CompileOptions, **more: Any) -> Any:
+    def compile_kind(kind: str, value: Any, vocab: wfsa.Vocab, text: SchemaOptions, options: CompileOptions) -> Any:
         seen.append(options)
         assert go.wait(10)
         error = fails(options)
         if error is not None:
             raise error
-        return inner(*args, options=options, **more)
+        return inner(kind, value, vocab, text, options)
 
     monkeypatch.setattr(store_module, "compile_kind", compile_kind)
     return go, seen
@@ -157,7 +160,7 @@ def _in_a_flight(
 
 def test_the_limits_of_one_caller_are_not_another_s(vocab: wfsa.Vocab, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(options: CompileOptions) -> BaseException | None:
-        return wfsa.LimitError("too long") if options.max_seconds == 1 else None
+        return wfsa.errors.LimitError("too long") if options.max_seconds == 1 else None
 
     go, seen = _in_a_flight(monkeypatch, fails)
     store = ConstraintStore(None, vocab)
@@ -167,7 +170,7 @@ def test_the_limits_of_one_caller_are_not_another_s(vocab: wfsa.Vocab, monkeypat
         _await(lambda: len(seen) == 2 and store.stats().waits == 1)
         go.set()
         assert _accepts(long.result(10), GOOD)
-        assert all(isinstance(one.exception(10), wfsa.LimitError) for one in short)
+        assert all(isinstance(one.exception(10), wfsa.errors.LimitError) for one in short)
     assert len(seen) == 2
 
 
@@ -227,7 +230,7 @@ def test_what_has_grown_is_counted(vocab: wfsa.Vocab, monkeypatch: pytest.Monkey
 
 def test_sources_are_remembered_by_their_digest(vocab: wfsa.Vocab) -> None:
     store = ConstraintStore(None, vocab)
-    with pytest.raises(wfsa.SchemaError):
+    with pytest.raises(wfsa.errors.SchemaError):
         store.get({"type": "nothing", "title": "x" * 100_000})
     assert len(store._keys) == 1 and len(str(list(store._keys))) < 2000
 
@@ -369,8 +372,8 @@ def test_what_close_limits_left_out_is_not_shared(
 def test_a_lazy_compile_that_ends_late_takes_no_place(vocab: wfsa.Vocab, monkeypatch: pytest.MonkeyPatch) -> None:
     inner, late = store_module.compile_kind, threading.Event()
 
-    def compile_kind(*args: Any, options: CompileOptions, **more: Any) -> Any:
-        made = inner(*args, options=options, **more)
+    def compile_kind(kind: str, value: Any, vocab: wfsa.Vocab, text: SchemaOptions, options: CompileOptions) -> Any:
+        made = inner(kind, value, vocab, text, options)
         assert options.mode == "ahead" or late.wait(10)
         return made
 

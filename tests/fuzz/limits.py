@@ -66,7 +66,7 @@ def byte_vocab() -> wfsa.Vocab:
     pieces = ['{"', '":', '", "', "}]", " =", "ab", "aa", "12", "-1.", "e+", "\n  ", "é", "\u2028", "null", "if ", "(("]
     tokens = [*(bytes([b]) for b in range(256)), *(p.encode() for p in pieces), b"\xa9a", b"", b"<|x|>", b"</s>"]
     n = len(tokens)
-    return wfsa.Vocab(tokens, special_ids=[n - 2, n - 1], eos_ids=[n - 1], special_names={"<|x|>": n - 2})
+    return wfsa.Vocab(tokens, special_token_ids=[n - 2, n - 1], eos_token_ids=[n - 1], special_names={"<|x|>": n - 2})
 
 
 def walk(constraint: wfsa.Constraint, choose: random.Random, steps: int) -> None:

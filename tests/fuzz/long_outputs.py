@@ -56,7 +56,7 @@ CONSTRAINTS: dict[str, Maker] = {
     "schema": lambda v: wfsa.compile_json_schema(ANY, v, mode="lazy"),
     "unique": lambda v: wfsa.compile_json_schema(UNIQUE, v, mode="lazy"),
     "any order": lambda v: wfsa.compile_json_schema(
-        SETS, v, mode="lazy", schema_options=wfsa.SchemaOptions(property_order="any")
+        SETS, v, mode="lazy", property_order="any"
     ),
     "counted": lambda v: wfsa.compile_json_schema(COUNTED, v, mode="lazy"),
     "counted string": lambda v: wfsa.compile_json_schema(LONG_STRING, v, mode="lazy"),
@@ -138,7 +138,7 @@ def at_once(of: wfsa.Constraint, data: bytes) -> None:
     assert state.commit_bytes(data), "refused"
     state.get_mask()
     state.is_accepting()
-    assert state.text() == data
+    assert state.output_bytes() == data
     state.rollback(1)
     assert state.n_commits == 0
 
@@ -152,8 +152,8 @@ def by_bytes(of: wfsa.Constraint, data: bytes) -> None:
         if k % stops == 0:
             assert k + 1 == len(data) or data[k + 1] in state.get_mask(), f"byte {k + 1} is not in the mask"
             kept.append(state.fork())
-    assert state.text() == data
-    state.forced(16), state.next_bytes(), state.expected_terminals(), state.explain(97)
+    assert state.output_bytes() == data
+    state.forced_bytes(16), state.next_bytes(), state.expected_terminals(), state.explain(97)
     for fork in kept[::10]:
         fork.get_mask()
         fork.rollback(fork.n_commits)
@@ -203,7 +203,7 @@ def texts(n: int) -> None:
     assert state.get_mask().ids().tolist() == [97, 98]
     for _ in range(n - 1):
         state.rollback(1)
-    assert state.forced() == b"" and state.commit_bytes(names[0]) and state.is_accepting()
+    assert state.forced_bytes() == b"" and state.commit_bytes(names[0]) and state.is_accepting()
 
 
 def run(n: int, names: list[str]) -> Iterator[tuple[str, float, int]]:

@@ -38,7 +38,7 @@ class World:
             wfsa.compile_texts(["a", "ab", "abc" * 20], vocab),
         ]
         self.states = [self.start() for _ in range(12)]
-        self.n_words = (vocab.size + 31) // 32
+        self.n_words = (vocab.logits_size + 31) // 32
         self.rows = np.zeros((N_NODES, self.n_words), np.int32)
         self.next = np.arange(1, N_NODES + 1)
         self.next[-1] = -1
@@ -48,7 +48,7 @@ class World:
 
     def start(self) -> wfsa.State:
         constraint = self.choose.choice(self.constraints)
-        return constraint.start(stop_ids=[98] if self.choose.random() < 0.2 else None)
+        return constraint.start(stop_token_ids=[98] if self.choose.random() < 0.2 else None)
 
     def disturb(self) -> None:
         """What a callback does."""
@@ -144,25 +144,27 @@ def calls(world: World) -> list[Callable[[], Any]]:
     buffer = world.array(world.rows)
     return [
         lambda: wfsa.fill_bitmasks(world.some(several), buffer),
-        lambda: wfsa.fill_bitmasks(several, buffer, threads=number(), budgets=budgets, wrap_up=number()),
-        lambda: wfsa.fill_bitmasks(several, buffer, threads=3, budgets=budgets),
+        lambda: wfsa.fill_bitmasks(several, buffer, threads=number(), max_tokens=budgets, wrap_up=number()),
+        lambda: wfsa.fill_bitmasks(several, buffer, threads=3, max_tokens=budgets),
         lambda: wfsa.fill_bitmasks(several, buffer, rows=world.some([number() for _ in range(n)])),
-        lambda: wfsa.fill_tree(state, *(world.array(one) for one in (world.next, world.sibling, world.tokens)), buffer),
-        lambda: wfsa.fill_tree(several, *trees, wide, threads=2, budgets=budgets, wrap_up=number()),
-        lambda: wfsa.fill_chain(state, world.array(world.tokens), buffer, budgets=number()),
-        lambda: state.get_mask(budget=number(), wrap_up=number()),
-        lambda: state.fill_bitmask(buffer, row=number(), budget=choose.choice([None, number()]), wrap_up=number()),
+        lambda: wfsa.fill_draft_tree(
+            state, *(world.array(one) for one in (world.next, world.sibling, world.tokens)), buffer
+        ),
+        lambda: wfsa.fill_draft_tree(several, *trees, wide, threads=2, max_tokens=budgets, wrap_up=number()),
+        lambda: wfsa.fill_draft_chain(state, world.array(world.tokens), buffer, max_tokens=number()),
+        lambda: state.get_mask(max_tokens=number(), wrap_up=number()),
+        lambda: state.fill_bitmask(buffer, row=number(), max_tokens=choose.choice([None, number()]), wrap_up=number()),
         lambda: state.commit(number()),
         lambda: state.commit_tokens(world.some([number() for _ in range(5)])),
         lambda: state.commit_tokens(world.array(world.tokens)),
         lambda: state.validate(world.array(world.tokens)),
         lambda: state.commit_bytes(world.text),
         lambda: state.rollback(number()),
-        lambda: state.forced(choose.choice([number(), 50])),
-        lambda: state.closing(choose.choice([number(), 50]), choose.choice([1, 100, Number(world, 50)])),
+        lambda: state.forced_bytes(choose.choice([number(), 50])),
+        lambda: state.shortest_completion(choose.choice([number(), 50]), choose.choice([1, 100, Number(world, 50)])),
         lambda: number() in state.get_mask(),
-        lambda: state.constraint.start(stop_ids=world.some([number() for _ in range(2)])),
-        lambda: (state.min_tokens(), state.next_bytes(), state.expected_terminals(), state.text(), repr(state)),
+        lambda: state.constraint.start(stop_token_ids=world.some([number() for _ in range(2)])),
+        lambda: (state.min_tokens(), state.next_bytes(), state.expected_terminals(), state.output_bytes(), repr(state)),
         lambda: state.reset() if choose.random() < 0.2 else state.fork(),
     ]
 

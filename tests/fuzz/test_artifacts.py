@@ -61,13 +61,13 @@ def use(constraint: wfsa.Constraint, choose: random.Random, n_walks: int = 1) ->
     for _ in range(n_walks):
         try:
             state = constraint.start()
-        except wfsa.ArtifactError:  # tables that call themselves complete and are not, with a checksum to match
+        except wfsa.errors.ArtifactError:  # tables that call themselves complete and are not, with a checksum to match
             return
         for _ in range(8):
             try:
                 allowed = state.get_mask().ids()
                 assert not len(allowed) or 0 <= allowed[-1] < n
-                state.is_accepting(), state.next_bytes(), state.forced(8), state.expected_terminals()
+                state.is_accepting(), state.next_bytes(), state.forced_bytes(8), state.expected_terminals()
                 state.validate([choose.randrange(n) for _ in range(3)])
                 state.explain(choose.randrange(n))
                 if state.is_finished():
@@ -87,7 +87,7 @@ def load_and_use(data: bytes, vocab: wfsa.Vocab, choose: random.Random) -> bool:
     with alarm():
         try:
             constraint = wfsa.Constraint.from_bytes(data, vocab)
-        except wfsa.ArtifactError as e:
+        except wfsa.errors.ArtifactError as e:
             assert "\n" not in str(e)
             return False
         use(constraint, choose)

@@ -21,7 +21,9 @@ import wfsa
 from tests.fuzz import mutate
 from tests.fuzz.limits import LIMITS, alarm, byte_vocab, examples
 from tests.fuzz.test_front_ends import seeds
+from wfsa.compile_options import CompileOptions
 from wfsa.fleet.store.request import Request
+from wfsa.grammar.json_schema import SchemaOptions
 from wfsa.grammar.json_schema.read.keyword_table import KEYWORDS as TABLE
 from wfsa.grammar.structural_tag.fields import FIELDS
 
@@ -105,7 +107,7 @@ def check_schema(schema: Any) -> None:
 
 
 def find_key(schema: Any) -> None:
-    Request.of("json", schema, None, wfsa.CompileOptions()).key(VOCAB)
+    Request.of("json", schema, SchemaOptions(), CompileOptions()).key(VOCAB)
 
 
 def compile_request(request: Any) -> None:

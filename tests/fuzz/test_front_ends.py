@@ -144,7 +144,7 @@ def attempt(kind: str, source: Any, vocab: wfsa.Vocab, choose: random.Random) ->
             assert resident() - before < LIMITS["max_memory"] + OVERRUN_BYTES
         try:
             walk(constraint, choose, 6)
-        except wfsa.LimitError:
+        except wfsa.errors.LimitError:
             pass  # expansion on demand has limits, too
         return True
 

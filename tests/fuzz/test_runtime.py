@@ -248,12 +248,12 @@ def test_limits_while_decoding(name: str, vocab: wfsa.Vocab) -> None:
                 for ask in (state.get_mask, lambda s=state, t=token: s.fork().commit(t)):
                     try:
                         got = ask()
-                    except wfsa.LimitError:
-                        with pytest.raises(wfsa.LimitError):
+                    except wfsa.errors.LimitError:
+                        with pytest.raises(wfsa.errors.LimitError):
                             ask()
                         raise
                     assert got is True or got == twin.get_mask()
                 assert state.commit(token) and twin.commit(token)
-        except wfsa.LimitError:
+        except wfsa.errors.LimitError:
             passed += 1
     assert passed, "no limit was passed: nothing was tested"

@@ -16,8 +16,8 @@ import pytest
 import wfsa
 from tests.fuzz.damage import damage
 from tests.fuzz.limits import alarm, byte_vocab, examples
-from wfsa import TextConstraint
 from wfsa.storage import array_file
+from wfsa.texts import TextConstraint
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def use(constraint: wfsa.Constraint, choose: random.Random) -> None:
     for _ in range(8):
         allowed = state.get_mask().ids()
         assert not len(allowed) or 0 <= allowed[-1] < n
-        state.is_accepting(), state.next_bytes(), state.forced(8), state.expected_terminals(), state.text_index()
+        state.is_accepting(), state.next_bytes(), state.forced_bytes(8), state.expected_terminals(), state.text_index()
         state.validate([choose.randrange(n) for _ in range(3)])
         state.explain(choose.randrange(n))
         if state.is_finished():
@@ -66,7 +66,7 @@ def load_and_use(path: Path, vocab: wfsa.Vocab, choose: random.Random) -> bool:
     with alarm():
         try:
             constraint = TextConstraint.load(path, vocab)
-        except wfsa.ArtifactError as e:
+        except wfsa.errors.ArtifactError as e:
             assert str(path) in str(e) and "\n" not in str(e)
             return False
         use(constraint, choose)
@@ -167,23 +167,23 @@ def test_what_is_checked(change: dict[str, Any], says: str | None, vocab: wfsa.V
     if says is None:
         use(wfsa.load(tmp_path / "changed.wfsa", vocab), random.Random(0))
         return
-    with pytest.raises(wfsa.ArtifactError, match=says):
+    with pytest.raises(wfsa.errors.ArtifactError, match=says):
         wfsa.load(tmp_path / "changed.wfsa", vocab)
 
 
 def test_other_files(files: list[Path], vocab: wfsa.Vocab, tmp_path: Path) -> None:
-    other = wfsa.Vocab([b"a", b"b", b""], eos_ids=[2])
+    other = wfsa.Vocab([b"a", b"b", b""], eos_token_ids=[2])
     for load in (wfsa.load, TextConstraint.load):
-        with pytest.raises(wfsa.ArtifactError, match="another vocabulary"):
+        with pytest.raises(wfsa.errors.ArtifactError, match="another vocabulary"):
             load(files[0], other)
         with pytest.raises(FileNotFoundError):
             load(tmp_path / "nothing", vocab)
     wfsa.compile_regex("a", vocab).save(tmp_path / "a.wfsa")
-    with pytest.raises(wfsa.ArtifactError, match="is not a closed set of texts"):
+    with pytest.raises(wfsa.errors.ArtifactError, match="is not a closed set of texts"):
         TextConstraint.load(tmp_path / "a.wfsa", vocab)
-    with pytest.raises(wfsa.ArtifactError, match="is not a wfsa constraint"):
+    with pytest.raises(wfsa.errors.ArtifactError, match="is not a wfsa constraint"):
         wfsa.GrammarConstraint.load(files[0], vocab)
     file = array_file.read(files[0])
     array_file.write(tmp_path / "new.wfsa", {**file.head, "version": 2}, file.arrays)
-    with pytest.raises(wfsa.ArtifactError, match="format version 2, this wfsa reads 1"):
+    with pytest.raises(wfsa.errors.ArtifactError, match="format version 2, this wfsa reads 1"):
         wfsa.load(tmp_path / "new.wfsa", vocab)

@@ -59,7 +59,7 @@ def attempt(read: Callable[[Path], wfsa.Vocab], path: Path, n_bytes: int) -> boo
         with alarm(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             vocab = read(path)
-    except (wfsa.VocabError, wfsa.ArtifactError) as error:
+    except (wfsa.errors.VocabError, wfsa.errors.ArtifactError) as error:
         str(error).encode()
         return False
     finally:

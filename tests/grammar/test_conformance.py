@@ -45,7 +45,7 @@ def read(case: Case) -> Grammar:
 
 @lru_cache(maxsize=1)
 def byte_vocab() -> wfsa.Vocab:
-    return wfsa.Vocab([bytes([b]) for b in range(256)] + [b"</s>"], special_ids=[256], eos_ids=[256])
+    return wfsa.Vocab([bytes([b]) for b in range(256)] + [b"</s>"], special_token_ids=[256], eos_token_ids=[256])
 
 
 def in_bytes(constraint: wfsa.Constraint, text: str) -> bool:
@@ -72,7 +72,7 @@ def in_tokens(constraint: wfsa.Constraint, ids: list[int]) -> bool:
     assert constraint.start().validate(ids) == n_good
     accepted = n_good == len(ids) and state.is_accepting()
     if accepted:
-        eos = constraint.vocab.eos_ids[0]
+        eos = constraint.vocab.eos_token_ids[0]
         assert eos in state.get_mask()
         assert state.commit(eos)
         assert state.is_finished()
@@ -124,7 +124,7 @@ def test_bytes(kind: str, mode: str) -> None:
     for case in found:
         try:
             constraint = wfsa.compile(read(case), byte_vocab(), mode=mode)
-        except wfsa.GrammarError as e:
+        except wfsa.errors.GrammarError as e:
             if not case.refused:
                 wrong.append((case.id, "the grammar is refused", str(e)))
             continue

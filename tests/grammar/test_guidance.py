@@ -30,7 +30,7 @@ pytestmark = pytest.mark.engine
 def byte_vocab() -> wfsa.Vocab:
     """Bytes, the special tokens <|tool|> (256) and <think> (257), and the end."""
     tokens = [bytes([b]) for b in range(256)] + [b"<|tool|>", b"<think>", b"</s>"]
-    return wfsa.Vocab(tokens, special_ids=[256, 257, 258], eos_ids=[258])
+    return wfsa.Vocab(tokens, special_token_ids=[256, 257, 258], eos_token_ids=[258])
 
 
 def is_sentence(constraint: wfsa.Constraint, text: str) -> bool:
@@ -452,7 +452,7 @@ def test_json_in_the_grammar_is_the_json_alone() -> None:
         "properties": {"a": {"enum": [1, 12, "x"]}, "ab": {"type": "array", "items": {"type": "number"}}},
     }
     inside = wfsa.compile_lark(f"start: /[a-z]+/ %json {json.dumps(schema)} /[0-9]*/", byte_vocab())
-    alone = wfsa.compile_json_schema(schema, byte_vocab(), schema_options=wfsa.SchemaOptions(max_whitespace=None))
+    alone = wfsa.compile_json_schema(schema, byte_vocab(), max_whitespace=None)
     for text in (
         "{}",
         '{"a":1}',

@@ -10,7 +10,7 @@ import wfsa
 from wfsa._ext.regular import automaton
 from wfsa.grammar.regular import Literal, Regular, Words, cat, char_set, optional, star
 
-VOCAB = wfsa.Vocab([*(bytes([b]) for b in range(256)), b"ab", b"ba", b"aa", b""], eos_ids=[259])
+VOCAB = wfsa.Vocab([*(bytes([b]) for b in range(256)), b"ab", b"ba", b"aa", b""], eos_token_ids=[259])
 
 
 def drawn(seed: int, n: int, letters: bytes = b"abc", longest: int = 9) -> frozenset[bytes]:

@@ -63,10 +63,10 @@ def write_token_by_token(server: dict[str, Any], schema: Any, max_tokens: int) -
     """Write one document without drafts and without a batch: the obvious twin of the example's loop."""
     state, last = wfsa.compile_json_schema(schema, server["vocab"]).start(), 0
     while not state.is_finished():
-        allowed = state.get_mask(budget=max_tokens - state.n_commits).ids()
+        allowed = state.get_mask(max_tokens=max_tokens - state.n_commits).ids()
         last = int(allowed[np.argmax(server["large"][last][allowed])])
         assert state.commit(last)
-    return state.text().decode()
+    return state.output_bytes().decode()
 
 
 @pytest.mark.parametrize("max_tokens", [30, 31, 34, 100])

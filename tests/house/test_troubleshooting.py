@@ -20,8 +20,8 @@ import wfsa
 pytestmark = pytest.mark.engine
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "troubleshooting.md"
 BYTES = [bytes([byte]) for byte in range(256)]
-VOCAB = wfsa.Vocab([*BYTES, b"</s>"], eos_ids=[256])
-OTHER = wfsa.Vocab([*BYTES, b"ab", b"</s>"], eos_ids=[257])
+VOCAB = wfsa.Vocab([*BYTES, b"</s>"], eos_token_ids=[256])
+OTHER = wfsa.Vocab([*BYTES, b"ab", b"</s>"], eos_token_ids=[257])
 STRING = {"type": "string", "minLength": 3}
 
 
@@ -55,7 +55,7 @@ def other_artifact() -> None:
 def narrow_model() -> None:
     from wfsa.integrations.transformers import too_narrow
 
-    raise wfsa.StateError(too_narrow(200, 257))
+    raise wfsa.errors.StateError(too_narrow(200, 257))
 
 
 def two_ends() -> None:
@@ -76,14 +76,14 @@ def no_end() -> None:
 def two_threads() -> None:
     """A thread searches for the end of a text while this one commits to the same state."""
     state = wfsa.compile_regex("(a|b)*a(a|b){14}", VOCAB, mode="lazy").start()
-    errors: list[wfsa.StateError] = []
+    errors: list[wfsa.errors.StateError] = []
     for _ in range(200):
-        searching = threading.Thread(target=lambda: state.closing(4096, 1 << 14))
+        searching = threading.Thread(target=lambda: state.shortest_completion(4096, 1 << 14))
         searching.start()
         while searching.is_alive() and not errors:
             try:
                 state.commit_bytes(b"a")
-            except wfsa.StateError as error:
+            except wfsa.errors.StateError as error:
                 errors.append(error)
             time.sleep(0)
         searching.join()
@@ -98,7 +98,7 @@ def forced_token() -> None:
 
     masks = ConstraintLogitsProcessor(wfsa.compile_regex("a+", VOCAB))
     for tokens in ([1], [1, 98]):
-        masks(torch.tensor([tokens]), torch.zeros(1, VOCAB.size))
+        masks(torch.tensor([tokens]), torch.zeros(1, VOCAB.logits_size))
 
 
 def cut_off() -> None:
@@ -146,7 +146,7 @@ def after_the_end() -> None:
 def defect() -> None:
     from wfsa.grammar.boundary import Boundary
 
-    with Boundary(wfsa.SchemaError):
+    with Boundary(wfsa.errors.SchemaError):
         raise KeyError("unforeseen")
 
 
@@ -154,7 +154,7 @@ TRIGGERS: list[Callable[[], Any]] = [
     other_tokenizer,
     other_artifact,
     narrow_model,
-    lambda: wfsa.apply_bitmask_(np.zeros(200), string_state().get_mask()),
+    lambda: wfsa.apply_bitmask_inplace(np.zeros(200), string_state().get_mask()),
     lambda: string_state().fill_bitmask(wfsa.allocate_bitmask(1, 200), 0),
     lambda: string_state().commit(5000),
     lambda: wfsa.Vocab.from_pretrained("a-hub/model"),
@@ -170,10 +170,10 @@ TRIGGERS: list[Callable[[], Any]] = [
     lambda: wfsa.compile_regex("(a|b)*a(a|b){24}", VOCAB),
     lambda: wfsa.compile_regex("(a|b)*a(a|b){17}", VOCAB, max_seconds=0.01),
     defect,
-    lambda: string_state().get_mask(budget=2),
-    lambda: wfsa.compile_lark('start: A "b"\nA: /a+/', VOCAB).min_tokens,
+    lambda: string_state().get_mask(max_tokens=2),
+    lambda: wfsa.compile_lark('start: A "b"\nA: /a+/', VOCAB).min_tokens(),
     after_the_end,
-    lambda: wfsa.compile_json_schema(STRING, VOCAB).start(stop_ids=[ord('"')]),
+    lambda: wfsa.compile_json_schema(STRING, VOCAB).start(stop_token_ids=[ord('"')]),
     two_threads,
     lambda: pickle.dumps(copy.copy(string_state())),
     forced_token,

@@ -1,4 +1,4 @@
-"""What type checkers say about calls: right ones pass under ``mypy --strict``, wrong ones are found where they stand.
+"""What type checkers say about calls: right ones pass under ``mypy --strict``, wrong ones are reported at their line.
 
 A line of the file below that ends in ``# wrong: CODE`` must be the place of an error of that code; no other may be.
 """
@@ -12,39 +12,41 @@ from pathlib import Path
 
 import pytest
 
+from tests.house.test_docs import PAGES, python_blocks
+
 ROOT = Path(__file__).resolve().parents[2]
 CALLS = '''\
 import numpy as np
 
 import wfsa
+from wfsa.texts import TextConstraint, TextState
 
-vocab = wfsa.Vocab([b"a", b"b", b""], eos_ids=[2])
+vocab = wfsa.Vocab([b"a", b"b", b""], eos_token_ids=[2])
 schema = {"type": "string"}
-options = wfsa.CompileOptions(mode="lazy")
 
 # --- compiling
-wfsa.compile_json_schema(schema, vocab, mode="lazy", max_seconds=3, schema_options=wfsa.SchemaOptions(indent=2))
-wfsa.compile_json_schema(schema, vocab, options=options, progress=lambda stage, fraction: None)
+wfsa.compile_json_schema(schema, vocab, mode="lazy", max_seconds=3, indent=2)
+wfsa.compile_json_schema(schema, vocab, whitespace="compact", progress=lambda stage, fraction: None)
 wfsa.compile_tools([], vocab, mode="ahead")
 wfsa.compile_lark("start: A", vocab, start="start", max_lr_states=10)
 wfsa.compile_gbnf("root ::= [a]", vocab, max_lexer_states=10)
 made: wfsa.GrammarConstraint = wfsa.compile_regex("a", vocab, max_seconds=None)
 wfsa.compile_json_schema(schema, vocab, mod="lazy")  # wrong: call-arg
-wfsa.compile_json_schema(schema, vocab, whitespace=3)  # wrong: call-arg
+wfsa.compile_json_schema(schema, vocab, whitespace=3)  # wrong: arg-type
 wfsa.compile_json_schema(schema, vocab, mode="eager")  # wrong: arg-type
 wfsa.compile_tools([], vocab, max_second=3)  # wrong: call-arg
 wfsa.compile_regex("a", vocab, max_seconds="3")  # wrong: arg-type
 wfsa.compile_lark("start: A", vocab, begin="start")  # wrong: call-arg
 wfsa.compile_regex("a", [b"a"])  # wrong: arg-type
-wfsa.CompileOptions(mode="both")  # wrong: arg-type
+wfsa.compile_regex("a", vocab, whitespace="compact")  # wrong: call-arg
 
 # --- constraints
-texts: wfsa.TextConstraint = wfsa.compile_texts(["a", b"b"], vocab, hub=2)
-wfsa.compile_choice(["a"], vocab)
+texts: TextConstraint = wfsa.compile_texts(["a", b"b"], vocab, hub=2)
+wfsa.compile_texts(["a"], vocab)
 wfsa.compile_texts([1], vocab)  # wrong: list-item
 each: list[wfsa.Constraint] = [made, texts, wfsa.load("a.wfsa", vocab)]
-again: wfsa.TextConstraint = wfsa.TextConstraint.load("a.wfsa", vocab)
-other: wfsa.TextConstraint = wfsa.GrammarConstraint.load("a.wfsa", vocab)  # wrong: assignment
+again: TextConstraint = TextConstraint.load("a.wfsa", vocab)
+other: TextConstraint = wfsa.GrammarConstraint.load("a.wfsa", vocab)  # wrong: assignment
 seconds: float = made.stats["seconds"]
 n_states: int = made.stats["lexer_states"]
 n_texts: int = texts.stats["texts"] + len(texts)
@@ -52,19 +54,19 @@ made.stats["lexer_stats"]  # wrong: typeddict-item
 made.vocab = vocab  # wrong: misc
 
 # --- states
-state: wfsa.State = made.start(stop_ids=[1, 2])
-written: wfsa.TextState = texts.start()
-fork: wfsa.TextState = written.fork()
+state: wfsa.State = made.start(stop_token_ids=[1, 2])
+written: TextState = texts.start()
+fork: TextState = written.fork()
 index: int = fork.text_index()
-end: bytes | None = state.closing(limit=10)
+end: bytes | None = state.shortest_completion(limit=10)
 count: int = state.commit_tokens(np.asarray([1])) + state.commit_tokens([1, 2])
 ok: bool = state.commit(1) and state.commit_bytes(b"a")
 state.text_index()  # wrong: attr-defined
 state.commit("a")  # wrong: arg-type
 made.start([1])  # wrong: call-arg
 wfsa.fill_bitmasks([state, written], np.zeros((2, 1), np.int32), threads=2)
-rows: int = wfsa.fill_chain(state, [0, 1], np.zeros((2, 1), np.int32))
-counts: list[int] = wfsa.fill_tree([state, None], [[-1]] * 2, [[-1]] * 2, [[0]] * 2, np.zeros((2, 1))).tolist()
+rows: int = wfsa.fill_draft_chain(state, [0, 1], np.zeros((2, 1), np.int32))
+counts: list[int] = wfsa.fill_draft_tree([state, None], [[-1]] * 2, [[-1]] * 2, [[0]] * 2, np.zeros((2, 1))).tolist()
 '''
 
 
@@ -80,3 +82,32 @@ def test_calls_as_a_type_checker_sees_them(tmp_path: Path) -> None:
     wrong = enumerate(CALLS.splitlines(), 1)
     want = {(number, line.rpartition("# wrong: ")[2]) for number, line in wrong if "# wrong: " in line}
     assert found == want, done.stdout
+
+
+# What a reader of a page sees when an example is wrong.  Other codes are of scripts that use a name twice.
+_OF_CALLS = {"arg-type", "attr-defined", "call-arg", "call-overload", "list-item", "typeddict-item"}
+
+
+def test_examples_of_the_docs_as_a_type_checker_sees_them(tmp_path: Path) -> None:
+    """Every Python block of README.md and docs, one module a page, with the names that a reader brings."""
+    pytest.importorskip("mypy", reason="NO MYPY: types of examples were not checked")
+    pages = {}
+    for number, page in enumerate(PAGES):
+        blocks = python_blocks(page.read_text(encoding="utf-8"))
+        if not blocks:
+            continue
+        path = tmp_path / f"page_{number}_{page.stem.replace('-', '_')}.py"
+        lines = ["from typing import Any; model: Any; tokenizer: Any; sample: Any"]
+        for block in blocks:
+            lines += [""] * (block.line - 1 - len(lines)) + block.code.splitlines()
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        pages[path.name] = page
+    command = [
+        sys.executable, "-m", "mypy", "--config-file", "", "--ignore-missing-imports", "--follow-imports=silent",
+        "--check-untyped-defs", "--allow-redefinition", *(str(tmp_path / name) for name in pages),
+    ]  # fmt: skip
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    errors = re.finditer(r"(page_\w+\.py):(\d+): error: (.*) \[([\w-]+)\]$", done.stdout, re.MULTILINE)
+    wrong = [f"{pages[m[1]].relative_to(ROOT)}:{m[2]}: {m[3]}" for m in errors if m[4] in _OF_CALLS]
+    assert not wrong, "\n".join(wrong)
+    assert "error: " not in done.stderr, done.stderr

@@ -31,7 +31,7 @@ def package_version() -> str:
 
 @pytest.mark.engine
 def test_the_page_names_the_formats_that_are_written(tmp_path: Path) -> None:
-    vocab = wfsa.Vocab([b"a", b"b", b"<eos>"], special_ids=[2], eos_ids=[2])
+    vocab = wfsa.Vocab([b"a", b"b", b"<eos>"], special_token_ids=[2], eos_token_ids=[2])
     files = [tmp_path / name for name in ("vocab", "constraint", "texts", "items", "filter")]
     vocab.save(files[0])
     wfsa.compile_regex("a|b", vocab).save(files[1])

@@ -21,14 +21,16 @@ class Row(NamedTuple):
         return [*self.prompt, *self.written]
 
 
-def allowed_after(constraint: wfsa.Constraint, written: list[int], stop_ids: list[int] | None = None) -> list[int]:
+def allowed_after(
+    constraint: wfsa.Constraint, written: list[int], stop_token_ids: list[int] | None = None
+) -> list[int]:
     """What may follow, ascending; the end tokens behind the end."""
-    state = constraint.start(stop_ids=stop_ids)
+    state = constraint.start(stop_token_ids=stop_token_ids)
     for token in written:
         if state.is_finished():
             break
         assert state.commit(token)
-    return list(state.end_ids) if state.is_finished() else state.get_mask().ids().tolist()
+    return list(state.stop_token_ids) if state.is_finished() else state.get_mask().ids().tolist()
 
 
 def masked(scores: npt.NDArray[np.float32], allowed: list[int]) -> npt.NDArray[np.float32]:
@@ -56,7 +58,7 @@ def rows_in_turn(constraint: wfsa.Constraint, choose: random.Random, prompts: li
             written = list(choose.choice(same).written)
         else:
             allowed = allowed_after(constraint, written)
-            ends = [token for token in allowed if token in constraint.vocab.eos_ids]
+            ends = [token for token in allowed if token in constraint.vocab.eos_token_ids]
             take_end = ends and choose.random() < 0.2
             written = [*written, choose.choice(ends if take_end else allowed)]
         rows[at] = Row(prompt, written)

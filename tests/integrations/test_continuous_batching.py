@@ -73,7 +73,7 @@ def test_managers_that_leave_no_time_for_masks(settings: dict[str, Any]) -> None
     manager = manager_of(tiny.model())
     for name, value in settings.items():  # resolving a configuration may turn them off on this machine
         setattr(manager.continuous_batching_config, name, value)
-    with pytest.raises(wfsa.DecodingError, match=next(iter(settings))):
+    with pytest.raises(wfsa.errors.DecodingError, match=next(iter(settings))):
         constrain(manager)
 
 
@@ -81,7 +81,7 @@ def test_a_manager_that_runs() -> None:
     manager = manager_of(tiny.model())
     manager.start()
     try:
-        with pytest.raises(wfsa.DecodingError, match=r"before manager\.start"):
+        with pytest.raises(wfsa.errors.DecodingError, match=r"before manager\.start"):
             constrain(manager)
     finally:
         manager.stop(block=True)

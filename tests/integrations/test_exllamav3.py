@@ -22,7 +22,7 @@ from wfsa.integrations.text_masks import allowed  # noqa: E402
 pytestmark = pytest.mark.engine
 END, PAD, WIDTH, START = 256, 257, 320, 258
 TOKENS = [*(bytes([b]) for b in range(256)), b"<end>", b"<pad>", b"<start>", b"ab", b"[1,", b'"x"']
-VOCAB = wfsa.Vocab(TOKENS, [PAD, START], [END], size=300)
+VOCAB = wfsa.Vocab(TOKENS, [PAD, START], [END], logits_size=300)
 CONSTRAINTS = [
     wfsa.compile_regex("(ab|c)*d?", VOCAB),
     wfsa.compile_json_schema({"type": "array", "items": {"enum": [1, "x", [1, 2]]}}, VOCAB),
@@ -82,7 +82,7 @@ def test_masks_equal_the_slow_twin(seed: int, constraint: wfsa.Constraint, trigg
 
 
 def test_completed_text_is_free_or_the_end() -> None:
-    yes = wfsa.compile_choice(["yes", "no"], VOCAB)
+    yes = wfsa.compile_texts(["yes", "no"], VOCAB)
     for ends in (True, False):
         made = filter_of(yes, eos_after_completed=ends)
         assert [made.feed(token) for token in b"yes"] == [False, False, ends]
@@ -93,7 +93,7 @@ def test_completed_text_is_free_or_the_end() -> None:
 
 
 def test_end_tokens_and_stop_ids() -> None:
-    made = filter_of(CONSTRAINTS[0], stop_ids=[PAD])
+    made = filter_of(CONSTRAINTS[0], stop_token_ids=[PAD])
     assert PAD in ids(made.get_next_logit_mask()) and END not in ids(made.get_next_logit_mask())
     assert made.feed(PAD) is True
     made.rewind(1)
@@ -107,16 +107,16 @@ def test_tokens_that_were_not_taken_are_not_taken_back() -> None:
     made.accept_token(97)
     assert not made.rollback_tokens(2)
     assert made.rollback_tokens(1)
-    assert made.state.text() == b"ab"
+    assert made.state.output_bytes() == b"ab"
 
 
 def test_what_does_not_fit() -> None:
-    with pytest.raises(wfsa.StateError, match=r"exllamav3.* does not allow the prefix 'x'"):
+    with pytest.raises(wfsa.errors.StateError, match=r"exllamav3.* does not allow the prefix 'x'"):
         filter_of(CONSTRAINTS[0], prefix_str="x")
     made = filter_of(CONSTRAINTS[0])
-    with pytest.raises(wfsa.StateError, match=r"exllamav3.*logits for 299 tokens.* 300: .*tokenizer"):
+    with pytest.raises(wfsa.errors.StateError, match=r"exllamav3.*logits for 299 tokens.* 300: .*tokenizer"):
         made.attach(SimpleNamespace(generator=SimpleNamespace(padded_vocab_size=299)))
-    with pytest.raises(wfsa.StateError, match=r"exllamav3.*token 120 is not allowed after b'ab'"):
+    with pytest.raises(wfsa.errors.StateError, match=r"exllamav3.*token 120 is not allowed after b'ab'"):
         for token in (97, 98, 120):
             made.feed(token)
 
@@ -135,7 +135,7 @@ def test_a_schema_and_a_tokenizer() -> None:
     one = tiny.tokenizer().convert_tokens_to_ids("1")
     assert one in ids(made.get_next_logit_mask())
     assert made.feed(one) is True
-    with pytest.raises(wfsa.VocabError, match=r"exllamav3.*compiled for another vocabulary"):
+    with pytest.raises(wfsa.errors.VocabError, match=r"exllamav3.*compiled for another vocabulary"):
         logits_processor(CONSTRAINTS[0], tokenizer)
 
 

@@ -108,10 +108,10 @@ def test_samples_are_texts(sampler: str) -> None:
 
 
 def test_what_does_not_fit(llm: Any, vocab: wfsa.Vocab) -> None:
-    other = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"<eos>"], eos_ids=[256])
-    with pytest.raises(wfsa.VocabError, match=r"genlm-control \d.*compiled for another vocabulary.*compile it"):
+    other = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"<eos>"], eos_token_ids=[256])
+    with pytest.raises(wfsa.errors.VocabError, match=r"genlm-control \d.*compiled for another vocabulary.*compile it"):
         logits_processor(wfsa.compile_regex("a", other), llm)
-    with pytest.raises(wfsa.VocabError, match=r"genlm-control \d.*token 0 is .* in the model and b'\\x00'"):
+    with pytest.raises(wfsa.errors.VocabError, match=r"genlm-control \d.*token 0 is .* in the model and b'\\x00'"):
         ConstraintPotential(wfsa.compile_regex("a", other), llm)
 
     class Bytes(genlm.Potential):  # type: ignore[misc]
@@ -121,7 +121,7 @@ def test_what_does_not_fit(llm: Any, vocab: wfsa.Vocab) -> None:
         async def prefix(self, context: Any) -> float:
             return 0.0
 
-    with pytest.raises(wfsa.VocabError, match=r"genlm-control \d.*0 is a int and not a token.*PromptedLLM"):
+    with pytest.raises(wfsa.errors.VocabError, match=r"genlm-control \d.*0 is a int and not a token.*PromptedLLM"):
         ConstraintPotential(wfsa.compile_regex("a", vocab), Bytes(list(range(256))))
 
 

@@ -35,7 +35,7 @@ SCHEMA = {
 @pytest.fixture(scope="module")
 def vocab() -> wfsa.Vocab:
     tokens = [bytes([b]) for b in range(256)] + [b'{"', b'":', b'"n', b" 1", b"<end>"]
-    return wfsa.Vocab(tokens, eos_ids=[260], size=264)
+    return wfsa.Vocab(tokens, eos_token_ids=[260], logits_size=264)
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def allowed_in(ids: np.ndarray, logits: np.ndarray) -> set[int]:
 def test_a_chain_writes_documents(library: ctypes.CDLL, constraint: wfsa.Constraint, seed: int) -> None:
     """Candidates in any order; what the chain chooses is what the mask allows, until the text has ended."""
     rng = np.random.default_rng(seed)
-    size = constraint.vocab.size
+    size = constraint.vocab.logits_size
     chain = Chain(library)
     sampler = ConstraintSampler(library, constraint)
     chain.add(sampler.pointer)
@@ -122,7 +122,7 @@ def test_a_chain_writes_documents(library: ctypes.CDLL, constraint: wfsa.Constra
     after, logits, _, _ = chain.apply(np.arange(size), np.zeros(size))
     if state.is_finished():
         assert allowed_in(after, logits) == {260}
-        assert set(json.loads(state.text())) == {"a", "n"}
+        assert set(json.loads(state.output_bytes())) == {"a", "n"}
     chain.free()
 
 
@@ -130,11 +130,11 @@ def test_samplers_behind_it_see_what_is_left(library: ctypes.CDLL, vocab: wfsa.V
     """Candidates that an earlier sampler sorted are not said to be sorted any more: the next one has to look."""
     chain = Chain(library)
     chain.add(chain.call("llama_sampler_init_top_k", ctypes.c_int32(200)))
-    sampler = ConstraintSampler(library, wfsa.compile_choice(["a", "b"], vocab))
+    sampler = ConstraintSampler(library, wfsa.compile_texts(["a", "b"], vocab))
     chain.add(sampler.pointer)
     chain.add(chain.call("llama_sampler_init_top_k", ctypes.c_int32(2)))
-    logits = np.linspace(1, 0, vocab.size).astype(np.float32)
-    ids, _, _, _ = chain.apply(np.arange(vocab.size), logits)
+    logits = np.linspace(1, 0, vocab.logits_size).astype(np.float32)
+    ids, _, _, _ = chain.apply(np.arange(vocab.logits_size), logits)
     assert sorted(ids.tolist()) == [97, 98]
     sampler.check()
     chain.free()
@@ -145,7 +145,7 @@ def test_reset_and_clones(library: ctypes.CDLL, vocab: wfsa.Vocab) -> None:
     chain = Chain(library)
     sampler = ConstraintSampler(library, constraint)
     chain.add(sampler.pointer)
-    everything = (np.arange(vocab.size), np.zeros(vocab.size))
+    everything = (np.arange(vocab.logits_size), np.zeros(vocab.logits_size))
     chain.accept(ord("a"))
     twin = Chain(library, chain.on_this("llama_sampler_clone"))
     chain.accept(ord("b"))
@@ -162,7 +162,7 @@ def test_reset_and_clones(library: ctypes.CDLL, vocab: wfsa.Vocab) -> None:
 
 
 def test_a_state_that_has_begun(library: ctypes.CDLL, vocab: wfsa.Vocab) -> None:
-    state = wfsa.compile_regex("abc", vocab).start(stop_ids=[10])
+    state = wfsa.compile_regex("abc", vocab).start(stop_token_ids=[10])
     assert state.commit(ord("a"))
     sampler = ConstraintSampler(library, state)
     assert state.commit(ord("b"))
@@ -171,7 +171,7 @@ def test_a_state_that_has_begun(library: ctypes.CDLL, vocab: wfsa.Vocab) -> None
     assert ctypes.string_at(chain.on_this("llama_sampler_name")) == b"wfsa"
     for token in (*b"bc", 10):
         chain.accept(token)
-    assert sampler.is_finished() and sampler.state is not None and sampler.state.text() == b"abc"
+    assert sampler.is_finished() and sampler.state is not None and sampler.state.output_bytes() == b"abc"
     sampler.free()
 
 
@@ -199,7 +199,7 @@ def test_what_goes_wrong_is_told_and_ends_the_text(library: ctypes.CDLL, vocab: 
     chain = Chain(library, sampler.pointer)
     call(chain)
     assert allowed_in(*chain.apply(np.arange(264), np.zeros(264))[:2]) == {260}
-    with pytest.raises(wfsa.StateError, match=message):
+    with pytest.raises(wfsa.errors.StateError, match=message):
         sampler.check()
     chain.on_this("llama_sampler_reset")
     sampler.check()
@@ -210,7 +210,7 @@ def test_what_goes_wrong_is_told_and_ends_the_text(library: ctypes.CDLL, vocab: 
 
 
 def test_a_library_without_samplers(constraint: wfsa.Constraint) -> None:
-    with pytest.raises(wfsa.StateError, match=r"not a llama\.cpp with samplers"):
+    with pytest.raises(wfsa.errors.StateError, match=r"not a llama\.cpp with samplers"):
         ConstraintSampler(ctypes.CDLL(None), constraint)
     with pytest.raises(OSError):
         ConstraintSampler("/nowhere/libllama.so", constraint)
@@ -252,7 +252,7 @@ def test_the_example_writes_a_person(model_file: Path, tmp_path: Path, temperatu
 def test_the_processor_of_llama_cpp_python(constraint: wfsa.Constraint) -> None:
     """As Llama.generate calls it: prompt and output in one array, again and again, for several texts."""
     processor, choose = LogitsProcessor(constraint), random.Random(3)
-    size = constraint.vocab.size
+    size = constraint.vocab.logits_size
     prompts: list[list[int]] = [[1, 2, 3], [1, 2, 3], [1, 2], [9] * 300, [5]]
     for prompt in prompts:
         state, written = constraint.start(), [*prompt]
@@ -273,21 +273,21 @@ def test_the_processor_of_llama_cpp_python(constraint: wfsa.Constraint) -> None:
 def test_the_vocabulary_of_llama_cpp_python_is_that_of_the_model_file(model_file: Path) -> None:
     masks = logits_processor(SCHEMA, SimpleNamespace(model_path=str(model_file)))
     vocab = wfsa.Vocab.from_gguf(model_file)
-    out = masks(np.array([1], np.intc), np.zeros(vocab.size, np.single))
+    out = masks(np.array([1], np.intc), np.zeros(vocab.logits_size, np.single))
     first = wfsa.compile_json_schema(SCHEMA, vocab).start().get_mask()
     assert np.flatnonzero(np.isfinite(out)).tolist() == first.ids().tolist()
 
 
 def test_what_goes_wrong_in_llama_cpp_python(constraint: wfsa.Constraint) -> None:
-    processor, size = LogitsProcessor(constraint), constraint.vocab.size
+    processor, size = LogitsProcessor(constraint), constraint.vocab.logits_size
     processor(np.array([1, 2]), np.zeros(size))
     out = processor(np.array([1, 2, 3]), np.zeros(size))
     assert np.flatnonzero(np.isfinite(out)).tolist() == [260]
-    with pytest.raises(wfsa.StateError, match=r"llama-cpp-python[ \d.]*: one of the tokens \[3\]"):
+    with pytest.raises(wfsa.errors.StateError, match=r"llama-cpp-python[ \d.]*: one of the tokens \[3\]"):
         processor.check()
     out = processor(np.array([7]), np.zeros(size))
     processor.check()
     assert np.flatnonzero(np.isfinite(out)).tolist() == constraint.start().get_mask().ids().tolist()
     out = processor(np.array([7]), np.zeros(size - 1))
-    with pytest.raises(wfsa.StateError, match=r"logits for 263 tokens.*from_gguf"):
+    with pytest.raises(wfsa.errors.StateError, match=r"logits for 263 tokens.*from_gguf"):
         processor.check()

@@ -20,7 +20,7 @@ from wfsa.integrations.lmdeploy import LogitsProcessor, logits_processor  # noqa
 pytestmark = pytest.mark.engine
 BOS, END, TURN, WIDTH = 256, 257, 258, 320
 TOKENS = [*(bytes([b]) for b in range(256)), b"<bos>", b"<end>", b"<turn>", b"ab", b"[1,", b'"x"']
-VOCAB = wfsa.Vocab(TOKENS, [BOS, TURN], [END], size=300)
+VOCAB = wfsa.Vocab(TOKENS, [BOS, TURN], [END], logits_size=300)
 CONSTRAINTS = [
     wfsa.compile_regex("(ab|c)*d?", VOCAB),
     wfsa.compile_json_schema({"type": "array", "items": {"enum": [1, "x", [1, 2]]}}, VOCAB),
@@ -55,17 +55,17 @@ def test_what_goes_wrong_ends_the_text() -> None:
     masks(torch.tensor([BOS, 65]), torch.zeros(WIDTH))
     found = masks(torch.tensor([BOS, 65, 120]), torch.zeros(WIDTH))
     assert torch.isfinite(found).nonzero()[:, 0].tolist() == [END]
-    with pytest.raises(wfsa.StateError, match=r"lmdeploy.*\[120\] is not allowed"):
+    with pytest.raises(wfsa.errors.StateError, match=r"lmdeploy.*\[120\] is not allowed"):
         masks.check()
     found = masks(torch.tensor([BOS, 66]), torch.zeros(299))
     assert torch.isfinite(found).nonzero()[:, 0].tolist() == [END]
-    with pytest.raises(wfsa.StateError, match=r"lmdeploy.*logits for 299 tokens.* 300.*model_config"):
+    with pytest.raises(wfsa.errors.StateError, match=r"lmdeploy.*logits for 299 tokens.* 300.*model_config"):
         masks.check()
 
 
 @pytest.mark.parametrize("bos", [None, 97])
 def test_rows_filled_up_with_text_are_refused(bos: int | None) -> None:
-    with pytest.raises(wfsa.VocabError, match=r"lmdeploy.* fills up rows with token (0|97) .*bos_token_id"):
+    with pytest.raises(wfsa.errors.VocabError, match=r"lmdeploy.* fills up rows with token (0|97) .*bos_token_id"):
         LogitsProcessor(CONSTRAINTS[0], bos_token_id=bos)
 
 
@@ -83,5 +83,5 @@ def test_a_schema_and_a_tokenizer() -> None:
     masks = logits_processor({"enum": [1]}, tiny.tokenizer(), bos_token_id=tiny.N_TOKENS - 2)
     found = masks(torch.tensor([65]), torch.zeros(tiny.WIDTH))
     assert tiny.tokenizer().convert_tokens_to_ids("1") in torch.isfinite(found).nonzero()[:, 0].tolist()
-    with pytest.raises(wfsa.VocabError, match=r"lmdeploy.*compiled for another vocabulary"):
+    with pytest.raises(wfsa.errors.VocabError, match=r"lmdeploy.*compiled for another vocabulary"):
         logits_processor(CONSTRAINTS[0], tiny.tokenizer(), bos_token_id=None)

@@ -176,23 +176,23 @@ def test_end_tokens_are_those_of_the_loaded_tokenizer(loaded: Any) -> None:
         tokenizer.eos_token_ids = before
     allowed = np.flatnonzero(np.isfinite(np.array(masks(tokens, logits)[0]))).tolist()
     assert {PAD, END} < set(allowed)
-    only = logits_processor(optional, tokenizer, stop_ids=[PAD])
+    only = logits_processor(optional, tokenizer, stop_token_ids=[PAD])
     assert END not in np.flatnonzero(np.isfinite(np.array(only(tokens, logits)[0]))).tolist()
 
 
 def test_what_does_not_fit(loaded: Any, person: wfsa.Constraint) -> None:
     _, tokenizer = loaded
     masks = logits_processor(person, tokenizer)
-    with pytest.raises(wfsa.StateError, match=r"mlx-lm \d.*logits for 1999 tokens.* 2000.*model=model"):
+    with pytest.raises(wfsa.errors.StateError, match=r"mlx-lm \d.*logits for 1999 tokens.* 2000.*model=model"):
         masks(mx.array([5]), mx.zeros((1, 1999)))
-    with pytest.raises(wfsa.DecodingError, match=r"mlx-lm \d\S+ calls processors with .*written for 0\.32\.2"):
+    with pytest.raises(wfsa.errors.DecodingError, match=r"mlx-lm \d\S+ calls processors with .*written for 0\.32\.2"):
         masks(mx.array([[5]]), mx.zeros((1, 2048)))
-    other = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"<eos>"], eos_ids=[256])
-    with pytest.raises(wfsa.VocabError, match=r"mlx-lm \d.*compiled for another.*token 0.*compile it"):
+    other = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"<eos>"], eos_token_ids=[256])
+    with pytest.raises(wfsa.errors.VocabError, match=r"mlx-lm \d.*compiled for another.*token 0.*compile it"):
         logits_processor(wfsa.compile_regex("a", other), tokenizer)
     masks = logits_processor(FLAG, tokenizer)
     masks(mx.array([5]), mx.zeros((1, 2048)))
-    with pytest.raises(wfsa.StateError, match=r"mlx-lm \d.*\[7\] is not allowed"):
+    with pytest.raises(wfsa.errors.StateError, match=r"mlx-lm \d.*\[7\] is not allowed"):
         masks(mx.array([5, 7]), mx.zeros((1, 2048)))
 
 
@@ -201,7 +201,7 @@ def test_a_model_without_logits_for_the_last_tokens(tmp_path: Path) -> None:
     tiny_mlx.save(tmp_path, width=tiny.N_TOKENS)
     model, tokenizer = tiny_mlx.load(tmp_path)
     tokenizer._tokenizer.add_tokens(["true story"])
-    with pytest.warns(wfsa.VocabWarning, match="true story"):
+    with pytest.warns(wfsa.errors.VocabWarning, match="true story"):
         masks = logits_processor(FLAG, tokenizer, model=model)
     text = mlx_lm.generate(model, tokenizer, PROMPTS[0], max_tokens=40, logits_processors=[masks])
     assert json.loads(text) in FLAG["enum"]

@@ -86,16 +86,16 @@ def test_the_processor_for_llama_cpp(tmp_path: Path) -> None:
     model.model = SimpleNamespace(model_path=str(path))
     masks = logits_processor(FLAG, model)
     vocab = wfsa.Vocab.from_gguf(path)
-    found = masks(np.array([1, 2], np.intc), np.zeros(vocab.size, np.single))
+    found = masks(np.array([1, 2], np.intc), np.zeros(vocab.logits_size, np.single))
     allowed = wfsa.compile_json_schema(FLAG, vocab).start().get_mask().ids().tolist()
     assert np.flatnonzero(np.isfinite(found)).tolist() == allowed
 
 
 def test_what_does_not_fit(model: Any) -> None:
-    other = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"<eos>"], eos_ids=[256])
-    with pytest.raises(wfsa.VocabError, match=r"compiled for another vocabulary.*token 0.*compile it"):
+    other = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"<eos>"], eos_token_ids=[256])
+    with pytest.raises(wfsa.errors.VocabError, match=r"compiled for another vocabulary.*token 0.*compile it"):
         logits_processor(wfsa.compile_regex("a", other), model)
-    with pytest.raises(wfsa.DecodingError, match=r"outlines 1\.\S+: SimpleNamespace takes no .*LlamaCpp"):
+    with pytest.raises(wfsa.errors.DecodingError, match=r"outlines 1\.\S+: SimpleNamespace takes no .*LlamaCpp"):
         logits_processor(FLAG, SimpleNamespace())
 
 

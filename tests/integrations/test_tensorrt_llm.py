@@ -20,7 +20,7 @@ from wfsa.integrations.tensorrt_llm import LogitsProcessor, logits_processor  # 
 
 pytestmark = pytest.mark.engine
 END, WIDTH = 256, 320
-VOCAB = wfsa.Vocab([*(bytes([b]) for b in range(256)), b"<end>", b"ab", b"[1,", b'"x"'], [], [END], size=300)
+VOCAB = wfsa.Vocab([*(bytes([b]) for b in range(256)), b"<end>", b"ab", b"[1,", b'"x"'], [], [END], logits_size=300)
 CONSTRAINTS = [
     wfsa.compile_regex("(ab|c)*d?", VOCAB),
     wfsa.compile_json_schema({"type": "array", "items": {"enum": [1, "x", [1, 2]]}}, VOCAB),
@@ -74,12 +74,12 @@ def test_what_goes_wrong_ends_the_text() -> None:
     masks(1, logits, [[65]], None, None)
     masks(1, logits, [[65, 120]], None, None)
     assert torch.isfinite(logits[0, 0]).nonzero()[:, 0].tolist() == [END]
-    with pytest.raises(wfsa.StateError, match=r"tensorrt-llm.*\[120\] is not allowed"):
+    with pytest.raises(wfsa.errors.StateError, match=r"tensorrt-llm.*\[120\] is not allowed"):
         masks.check()
     logits = torch.zeros((1, 1, 299))
     masks(2, logits, [[65]], None, None)
     assert torch.isfinite(logits[0, 0]).nonzero()[:, 0].tolist() == [END]
-    with pytest.raises(wfsa.StateError, match=r"tensorrt-llm.*logits for 299 tokens.* 300.*model_config"):
+    with pytest.raises(wfsa.errors.StateError, match=r"tensorrt-llm.*logits for 299 tokens.* 300.*model_config"):
         masks.check()
 
 
@@ -90,5 +90,5 @@ def test_a_schema_and_a_tokenizer() -> None:
     logits = torch.zeros((1, 1, tiny.WIDTH))
     logits_processor({"enum": [1]}, tiny.tokenizer())(1, logits, [[65]], None, None)
     assert tiny.tokenizer().convert_tokens_to_ids("1") in torch.isfinite(logits[0, 0]).nonzero()[:, 0].tolist()
-    with pytest.raises(wfsa.VocabError, match=r"tensorrt-llm.*compiled for another vocabulary"):
+    with pytest.raises(wfsa.errors.VocabError, match=r"tensorrt-llm.*compiled for another vocabulary"):
         logits_processor(CONSTRAINTS[0], tiny.tokenizer())

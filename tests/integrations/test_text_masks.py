@@ -17,15 +17,15 @@ from wfsa.integrations.text_masks import TextMasks, allowed
 pytestmark = pytest.mark.engine
 END = 256
 TOKENS = [*(bytes([b]) for b in range(256)), b"<end>", b"ab", b"[1,", b'"x"', b"<pad>"]
-VOCAB = wfsa.Vocab(TOKENS, [260], [END], size=300)
+VOCAB = wfsa.Vocab(TOKENS, [260], [END], logits_size=300)
 CONSTRAINTS = [
     wfsa.compile_regex("(ab|c)*d?", VOCAB),
     wfsa.compile_json_schema({"type": "array", "items": {"enum": [1, "x", [1, 2]]}}, VOCAB),
 ]
 
 
-def masks_of(constraint: wfsa.Constraint, stop_ids: list[int] | None = None) -> TextMasks:
-    return TextMasks(constraint, "host 1.2", "compile it again", stop_ids=stop_ids)
+def masks_of(constraint: wfsa.Constraint, stop_token_ids: list[int] | None = None) -> TextMasks:
+    return TextMasks(constraint, "host 1.2", "compile it again", stop_token_ids=stop_token_ids)
 
 
 def ids(words: np.ndarray, width: int = 300) -> list[int]:
@@ -69,10 +69,12 @@ def test_a_reset_begins_a_text() -> None:
 
 def test_what_goes_wrong() -> None:
     masks = masks_of(CONSTRAINTS[0])
-    with pytest.raises(wfsa.StateError, match=r"host 1\.2: the model has logits for 299 tokens.* 300: .*; compile it"):
+    with pytest.raises(
+        wfsa.errors.StateError, match=r"host 1\.2: the model has logits for 299 tokens.* 300: .*; compile it"
+    ):
         masks.after(row([1]), 299)
     masks.after(row([1]), 300)
-    with pytest.raises(wfsa.StateError, match=r"host 1\.2: one of the tokens \[120\] is not allowed.*reset"):
+    with pytest.raises(wfsa.errors.StateError, match=r"host 1\.2: one of the tokens \[120\] is not allowed.*reset"):
         masks.after(row([1, 120]), 300)
     assert ids(masks.after(row([1, 97]), 300)) == [98]
 
@@ -85,11 +87,11 @@ def test_what_goes_wrong_ends_one_text_and_no_other(caplog: pytest.LogCaptureFix
     assert ids(masks.after_or_end(row([1, 120, 97]), 300)) == [END]
     assert ids(masks.after_or_end(row([2, 97]), 300)) == [98]
     assert [record.message.startswith("host 1.2: one of") for record in caplog.records] == [True]
-    with pytest.raises(wfsa.StateError, match=r"\[120\]"):
+    with pytest.raises(wfsa.errors.StateError, match=r"\[120\]"):
         masks.check()
     masks.check()
     assert ids(masks.after_or_end(row([3]), 257), 257) == [END]
-    with pytest.raises(wfsa.StateError, match="256 tokens"):
+    with pytest.raises(wfsa.errors.StateError, match="256 tokens"):
         masks.after_or_end(row([3]), 256)
 
 

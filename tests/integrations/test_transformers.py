@@ -73,7 +73,7 @@ def check_documents(sequences: list[list[int]], ended: list[bool], constraint: w
         assert state.commit_tokens(tokens) == len(tokens)
         if has_ended:
             assert state.is_accepting()
-            judge.validate(json.loads(state.text()))
+            judge.validate(json.loads(state.output_bytes()))
     return sum(ended)
 
 
@@ -91,7 +91,7 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::wfsa.DecodingWarning")  # beams that sample draw tokens of score -inf, too
+@pytest.mark.filterwarnings("ignore::wfsa.errors.DecodingWarning")  # beams that sample draw tokens of score -inf, too
 @pytest.mark.parametrize("way", WAYS)
 def test_every_way_of_decoding_writes_documents(way: str, model: Any, tokenizer: Any, person: wfsa.Constraint) -> None:
     inputs = encoded(tokenizer, PROMPTS)
@@ -143,7 +143,7 @@ def test_streaming(model: Any, tokenizer: Any, person: wfsa.Constraint) -> None:
     tokens = model.generate(**inputs, max_new_tokens=120, logits_processor=[masks], streamer=streamer)
     state = person.start()
     state.commit_tokens(written(tokens, inputs["input_ids"].shape[1])[0])
-    assert streamer.text.encode() == state.text()
+    assert streamer.text.encode() == state.output_bytes()
 
 
 @pytest.mark.parametrize("beams", [1, 3])
@@ -155,7 +155,7 @@ def test_a_constraint_for_each_prompt(beams: int, model: Any, tokenizer: Any, pe
     masks = logits_processor([person, None, FLAG], tokenizer)
     tokens = model.generate(**inputs, logits_processor=[masks], **keywords)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", wfsa.DecodingWarning)
+        warnings.simplefilter("ignore", wfsa.errors.DecodingWarning)
         twin = ReplayingProcessor([person, None, flag], start)
         assert torch.equal(tokens, model.generate(**inputs, logits_processor=[twin], **keywords))
     sequences, ended = written(tokens, start), [END in row for row in tokens[:, start:].tolist()]
@@ -167,10 +167,10 @@ def test_a_constraint_for_each_prompt(beams: int, model: Any, tokenizer: Any, pe
         assert sequences[1][:8] == written(free, n)[0][:8], "a free prompt is as without a processor"
 
 
-@pytest.mark.filterwarnings("ignore::wfsa.DecodingWarning")
+@pytest.mark.filterwarnings("ignore::wfsa.errors.DecodingWarning")
 def test_more_beams_than_texts(model: Any, tokenizer: Any, vocab: wfsa.Vocab) -> None:
     """The best beams are the texts; what fills up the others has a score of -inf, and nothing fails."""
-    choice = wfsa.compile_choice(["yes", "no"], vocab)
+    choice = wfsa.compile_texts(["yes", "no"], vocab)
     inputs = encoded(tokenizer, ["Is it?", "Well?"])
     start = inputs["input_ids"].shape[1]
     out = model.generate(
@@ -216,7 +216,7 @@ def test_an_encoder_and_a_decoder(beams: int, tokenizer: Any) -> None:
     masks = logits_processor(FLAG, tokenizer)
     out = model.generate(**encoded(tokenizer, PROMPTS), max_new_tokens=30, num_beams=beams, logits_processor=[masks])
     assert all(json.loads(tokenizer.decode(row)) in FLAG["enum"] for row in written(out, 1))
-    with pytest.raises(wfsa.DecodingError, match="encoder-decoder"):
+    with pytest.raises(wfsa.errors.DecodingError, match="encoder-decoder"):
         wfsa.generate(model, tokenizer, PROMPTS, FLAG)
 
 
@@ -245,10 +245,10 @@ def test_any_host_gets_the_masks_of_its_rows(n_prompts: int, each: int, threads:
         ids, scores = torch.tensor(rows), torch.zeros((len(rows), tiny.WIDTH))
         wanted = twin(ids, scores)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", wfsa.DecodingWarning)
+            warnings.simplefilter("ignore", wfsa.errors.DecodingWarning)
             try:
                 found = masks(ids, scores)
-            except wfsa.StateError:
+            except wfsa.errors.StateError:
                 assert None not in constraints and twin.n_refused >= len(rows)
                 return
         assert torch.equal(found, wanted)
@@ -273,7 +273,7 @@ def test_generations_that_take_turns_are_refused(model: Any, tokenizer: Any, per
     masks(torch.tensor([[7]]), scores)
     masks(torch.tensor([[5, 6]]), scores)  # a prompt again, from its beginning
     masks(torch.tensor([[7]]), scores)
-    with pytest.raises(wfsa.DecodingError, match="take turns"):
+    with pytest.raises(wfsa.errors.DecodingError, match="take turns"):
         masks(torch.tensor([[5, 6, brace]]), scores)
     masks.reset()
     masks(torch.tensor([[5, 6, brace]]), scores)
@@ -322,7 +322,9 @@ def test_few_states_are_kept(tokenizer: Any, vocab: wfsa.Vocab) -> None:
 
 def test_a_model_that_is_too_narrow(tokenizer: Any, person: wfsa.Constraint) -> None:
     masks = logits_processor(person, tokenizer)
-    with pytest.raises(wfsa.StateError, match=rf"{HOST}: the model has logits for 1999 tokens.* 2000: .*model_config"):
+    with pytest.raises(
+        wfsa.errors.StateError, match=rf"{HOST}: the model has logits for 1999 tokens.* 2000: .*model_config"
+    ):
         masks(torch.tensor([[5]]), torch.zeros((1, tiny.N_TOKENS - 1)))
 
 
@@ -332,9 +334,9 @@ def test_tokens_that_the_model_has_no_logits_for(tokenizer: Any) -> None:
     grown = transformers.PreTrainedTokenizerFast(tokenizer_object=inner, pad_token="<|pad|>", eos_token="<|end|>")
     grown.add_tokens(["true story"])
     narrow = tiny.model(width=tiny.N_TOKENS)
-    with pytest.raises(wfsa.StateError, match="pass model=model"):
+    with pytest.raises(wfsa.errors.StateError, match="pass model=model"):
         logits_processor(FLAG, grown)(torch.tensor([[5]]), torch.zeros((1, tiny.N_TOKENS)))
-    with pytest.warns(wfsa.VocabWarning, match="true story"):
+    with pytest.warns(wfsa.errors.VocabWarning, match="true story"):
         masks = logits_processor(FLAG, grown, model=narrow)
     out = narrow.generate(**encoded(grown, PROMPTS[:1]), max_new_tokens=30, logits_processor=[masks])
     start = encoded(grown, PROMPTS[:1])["input_ids"].shape[1]
@@ -342,34 +344,36 @@ def test_tokens_that_the_model_has_no_logits_for(tokenizer: Any) -> None:
 
 
 def test_a_tokenizer_that_does_not_match(tokenizer: Any) -> None:
-    other = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"<eos>"], eos_ids=[256])
-    with pytest.raises(wfsa.VocabError, match=rf"{HOST}: the constraint was compiled for another.*token 0.*compile it"):
+    other = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"<eos>"], eos_token_ids=[256])
+    with pytest.raises(
+        wfsa.errors.VocabError, match=rf"{HOST}: the constraint was compiled for another.*token 0.*compile it"
+    ):
         logits_processor(wfsa.compile_regex("a", other), tokenizer)
     tokens = list(wfsa.Vocab.from_tokenizer(tokenizer).tokens)
     longer = wfsa.Vocab([*tokens, b"new"], [PAD, END], [END])
-    with pytest.raises(wfsa.VocabError, match="2001 tokens"):
+    with pytest.raises(wfsa.errors.VocabError, match="2001 tokens"):
         logits_processor(wfsa.compile_regex("a", longer), tokenizer)
-    padded = wfsa.Vocab([*tokens, None], [PAD, END], [END], size=tiny.WIDTH)
+    padded = wfsa.Vocab([*tokens, None], [PAD, END], [END], logits_size=tiny.WIDTH)
     logits_processor(wfsa.compile_regex("a", padded), tokenizer)
 
 
 def test_constraints_that_do_not_fit_the_rows(tokenizer: Any, person: wfsa.Constraint) -> None:
     masks = logits_processor([person, None], tokenizer)
-    with pytest.raises(wfsa.DecodingError, match="2 constraints for 3 rows"):
+    with pytest.raises(wfsa.errors.DecodingError, match="2 constraints for 3 rows"):
         masks(torch.zeros((3, 1), dtype=torch.int64), torch.zeros((3, tiny.WIDTH)))
-    with pytest.raises(wfsa.DecodingError, match="no constraints"):
+    with pytest.raises(wfsa.errors.DecodingError, match="no constraints"):
         logits_processor([], tokenizer)
 
 
 def test_a_token_that_another_processor_forces(model: Any, tokenizer: Any, person: wfsa.Constraint) -> None:
     inputs = encoded(tokenizer, PROMPTS[:1])
     masks = logits_processor(FLAG, tokenizer)
-    with pytest.raises(wfsa.StateError, match="min_new_tokens"):
+    with pytest.raises(wfsa.errors.StateError, match="min_new_tokens"):
         model.generate(**inputs, max_new_tokens=200, min_new_tokens=199, logits_processor=[masks])
     masks = logits_processor([FLAG, None], tokenizer)
     ids = torch.tensor([[5], [5]])
     masks(ids, torch.zeros((2, tiny.WIDTH)))
-    with pytest.warns(wfsa.DecodingWarning, match=r"row 0 of 2 .*\[7\]"):
+    with pytest.warns(wfsa.errors.DecodingWarning, match=r"row 0 of 2 .*\[7\]"):
         masked = masks(torch.tensor([[5, 7], [5, 7]]), torch.zeros((2, tiny.WIDTH)))
     assert torch.isfinite(masked[0]).nonzero()[:, 0].tolist() == [END]
     assert torch.isfinite(masked[1]).all()
@@ -379,11 +383,11 @@ def test_end_tokens_of_the_model(tokenizer: Any) -> None:
     """Where generate stops at another token than the tokenizer's, the constraint ends there, too."""
     model = tiny.model()
     model.generation_config.eos_token_id = PAD
-    with pytest.warns(wfsa.VocabWarning, match="generate stops there"):
+    with pytest.warns(wfsa.errors.VocabWarning, match="generate stops there"):
         masks = logits_processor(FLAG, tokenizer, model=model)
-    assert masks.end_ids == (PAD,)
-    assert logits_processor(FLAG, tokenizer).end_ids == (END,)
-    assert logits_processor(FLAG, tokenizer, stop_ids=[END, 3]).end_ids == (3, END)
+    assert masks.stop_token_ids == (PAD,)
+    assert logits_processor(FLAG, tokenizer).stop_token_ids == (END,)
+    assert logits_processor(FLAG, tokenizer, stop_token_ids=[END, 3]).stop_token_ids == (3, END)
 
 
 # --- wfsa.generate ----------------------------------------------------------------------------------------------
@@ -412,7 +416,7 @@ def test_generate_gives_objects(model: Any, tokenizer: Any, bounded: Any) -> Non
 
 
 def test_generate_for_schemas_and_constraints(model: Any, tokenizer: Any, vocab: wfsa.Vocab) -> None:
-    choice = wfsa.compile_choice(["yes", "no"], vocab)
+    choice = wfsa.compile_texts(["yes", "no"], vocab)
     flag, text = wfsa.generate(model, tokenizer, PROMPTS[:2], [FLAG, choice])
     assert flag in (True, False, None)
     assert text in ("yes", "no")
@@ -426,13 +430,13 @@ def test_generate_for_schemas_and_constraints(model: Any, tokenizer: Any, vocab:
 
 
 def test_generate_completes_documents_within_max_new_tokens(model: Any, tokenizer: Any) -> None:
-    least = wfsa.compile_json_schema(PERSON, wfsa.Vocab.from_tokenizer(tokenizer)).min_tokens
+    least = wfsa.compile_json_schema(PERSON, wfsa.Vocab.from_tokenizer(tokenizer)).min_tokens()
     for most in (least, least + 3, 40):
         for keywords in ({}, {"do_sample": True, "num_return_sequences": 3}, {"num_beams": 3}):
             found = wfsa.generate(model, tokenizer, PROMPTS, PERSON, max_new_tokens=most, **keywords)
             assert found.cut_off == []
             assert all(set(PERSON["required"]) <= set(one) for one in found)
-    with pytest.raises(wfsa.BudgetError, match=f"a budget of {least - 1} tokens is too small: the text needs {least} "):
+    with pytest.raises(wfsa.errors.BudgetError, match=f"max_tokens={least - 1} is too small: the text needs {least} "):
         wfsa.generate(model, tokenizer, PROMPTS, PERSON, max_new_tokens=least - 1)
 
 
@@ -450,7 +454,7 @@ def test_tokens_that_others_force_may_pass_the_budget(model: Any, tokenizer: Any
 
 def test_generate_says_what_was_cut_off(model: Any, tokenizer: Any) -> None:
     schema = {"type": "array", "items": {"type": "integer"}, "minItems": 400, "uniqueItems": True}
-    with pytest.warns(wfsa.DecodingWarning, match=r"1 of 2 documents were cut off by max_new_tokens: \[1\]"):
+    with pytest.warns(wfsa.errors.DecodingWarning, match=r"1 of 2 documents were cut off by max_new_tokens: \[1\]"):
         found = wfsa.generate(model, tokenizer, PROMPTS[:2], [FLAG, schema], max_new_tokens=20)
     assert found.cut_off == [1]
     assert found[1] is None
@@ -459,7 +463,7 @@ def test_generate_says_what_was_cut_off(model: Any, tokenizer: Any) -> None:
     )
 
 
-@pytest.mark.filterwarnings("ignore::wfsa.DecodingWarning")
+@pytest.mark.filterwarnings("ignore::wfsa.errors.DecodingWarning")
 def test_generate_for_a_dataclass(model: Any, tokenizer: Any) -> None:
     pytest.importorskip("pydantic", reason="NO PYDANTIC: dataclasses were not written by generate")
     found = wfsa.generate(model, tokenizer, ["p"] * 4, Point, do_sample=True, max_new_tokens=300)
@@ -495,7 +499,7 @@ class Refusing:
 
 def test_one_document_that_its_type_refuses_leaves_the_others(model: Any, tokenizer: Any) -> None:
     refusing = Refusing([None, ValueError("too much"), KeyError("none")])
-    with pytest.warns(wfsa.DecodingWarning, match=r"2 of 3 documents were refused by their type: \[1, 2\]"):
+    with pytest.warns(wfsa.errors.DecodingWarning, match=r"2 of 3 documents were refused by their type: \[1, 2\]"):
         found = wfsa.generate(model, tokenizer, PROMPTS, refusing.type)
     assert list(found.errors) == [1, 2] and found[1] is None and found[2] is None
     assert isinstance(found[0], bool)
@@ -506,7 +510,7 @@ def test_one_document_that_its_type_refuses_leaves_the_others(model: Any, tokeni
     assert pickle.loads(pickle.dumps(found.errors[1])).text == found.texts[1]
 
 
-@pytest.mark.filterwarnings("error::wfsa.DecodingWarning")
+@pytest.mark.filterwarnings("error::wfsa.errors.DecodingWarning")
 def test_retries_generate_the_refused_prompts_anew(model: Any, tokenizer: Any) -> None:
     refusing = Refusing([None, ValueError("a"), None, ValueError("b"), ValueError("c")])
     found = wfsa.generate(model, tokenizer, PROMPTS, refusing.type, retries=5)
@@ -529,12 +533,12 @@ def test_retries_sample_and_end(model: Any, tokenizer: Any) -> None:
         raise ValueError("never")
 
     refused = Annotated[str, pydantic.WithJsonSchema(schema), pydantic.AfterValidator(refuse)]
-    with pytest.warns(wfsa.DecodingWarning, match="1 of 1 documents were refused"):
+    with pytest.warns(wfsa.errors.DecodingWarning, match="1 of 1 documents were refused"):
         found = wfsa.generate(model, tokenizer, "One?", refused, retries=3)
     assert list(found.errors) == [0]
     assert len(texts) == 4 and len(set(texts)) > 1
     for wrong in (-1, True, 1.5, None):
-        with pytest.raises(wfsa.DecodingError, match="retries must be a whole number from 0 on, not "):
+        with pytest.raises(wfsa.errors.DecodingError, match="retries must be a whole number from 0 on, not "):
             wfsa.generate(model, tokenizer, "One?", FLAG, retries=wrong)
 
 
@@ -547,9 +551,9 @@ def test_generate_takes_chats(model: Any, tokenizer: Any) -> None:
 
 
 def test_generate_with_wrong_counts(model: Any, tokenizer: Any) -> None:
-    with pytest.raises(wfsa.DecodingError, match="2 schemas for 3 prompts"):
+    with pytest.raises(wfsa.errors.DecodingError, match="2 schemas for 3 prompts"):
         wfsa.generate(model, tokenizer, PROMPTS, [FLAG, FLAG])
-    with pytest.raises(wfsa.DecodingError, match="a schema is None"):
+    with pytest.raises(wfsa.errors.DecodingError, match="a schema is None"):
         wfsa.generate(model, tokenizer, PROMPTS, [FLAG, FLAG, None])
 
 

@@ -72,9 +72,9 @@ def test_parsers_read_calls(form: str, tool_choice: str, special: bool) -> None:
 
     made = tokenizer(special)
     vocab = wfsa.Vocab.from_tokenizer(made)
-    compact = wfsa.SchemaOptions(whitespace="compact")
+    compact = wfsa.grammar.json_schema.SchemaOptions(whitespace="compact")
     constraint = wfsa.compile_tools(
-        TOOLS, vocab, format=form, tool_choice=tool_choice, mode="lazy", schema_options=compact
+        TOOLS, vocab, format=form, tool_choice=tool_choice, mode="lazy", **compact.keywords()
     )
     written = FORMATS[form]
     trigger = re.match(r"[^>\]]*[>\]]", written.begin)

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import wfsa.items.head
 from tests.oracles.item_layouts import build_csr, build_interval, sort_leaves
-from wfsa import ArtifactError, WfsaError
-from wfsa.errors import ItemError, LimitError
+from wfsa import WfsaError
+from wfsa.errors import ArtifactError, ItemError, LimitError
 from wfsa.items import Beams, Catalogue, ItemChunk, ItemFilter, ItemIndex
 from wfsa.items.csr import check_csr
 from wfsa.items.interval import IntervalLayout, check_interval

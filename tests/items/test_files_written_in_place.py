@@ -27,7 +27,7 @@ import wfsa
 from wfsa.items import ItemFilter, ItemIndex
 from wfsa.storage import array_file
 where = Path(sys.argv[1])
-vocab = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"<eos>"], special_ids=[256], eos_ids=[256])
+vocab = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"<eos>"], special_token_ids=[256], eos_token_ids=[256])
 rows = np.random.default_rng(0).integers(0, 64, (60000, 4))
 index = ItemIndex.build(rows, 60000 + np.arange(60000), 64)
 def overwrite(path, data, times=60):
@@ -64,7 +64,7 @@ while_written(path, lambda at: wfsa.load(at, vocab).start().get_mask())
 """,
     "vocabulary": """
 path = where / "a.vocab"
-many = wfsa.Vocab([b"%d" % i for i in range(60000)] + [b"<eos>"], special_ids=[60000], eos_ids=[60000])
+many = wfsa.Vocab([b"%d" % i for i in range(60000)] + [b"<eos>"], special_token_ids=[60000], eos_token_ids=[60000])
 many.save(path)
 while_written(path, lambda at: wfsa.Vocab.load(at))
 """,

@@ -16,7 +16,7 @@ import wfsa
 
 from ..oracles.mailbox import ALNUM, ATEXT, is_host, is_mailbox
 
-BYTES = wfsa.Vocab([*(bytes([i]) for i in range(256)), b"<eos>"], special_ids=[256], eos_ids=[256])
+BYTES = wfsa.Vocab([*(bytes([i]) for i in range(256)), b"<eos>"], special_token_ids=[256], eos_token_ids=[256])
 MOST_QUOTED = 66
 
 
@@ -67,8 +67,8 @@ def address(rng: random.Random) -> str:
 @pytest.mark.parametrize("spelling", ["canonical", "any"])
 def test_addresses_are_those_of_the_twin(spelling: Literal["canonical", "any"]) -> None:
     rng, taken = random.Random(11), 0
-    options = wfsa.SchemaOptions(spelling=spelling)
-    constraint = wfsa.compile_json_schema({"format": "email", "type": "string"}, BYTES, schema_options=options)
+    options = wfsa.grammar.json_schema.SchemaOptions(spelling=spelling)
+    constraint = wfsa.compile_json_schema({"format": "email", "type": "string"}, BYTES, **options.keywords())
     for text in (address(rng) for _ in range(4000)):
         assert accepts(constraint, text) == is_taken(text), text
         taken += is_taken(text)
@@ -119,6 +119,6 @@ def test_beside_other_conditions(more: dict[str, Any]) -> None:
 @pytest.mark.parametrize("name", ["email", "hostname"])
 def test_complete_ahead_of_time(name: str, vocab_npz: Any) -> None:
     source = vocab_npz("llama3")
-    vocab = wfsa.Vocab(source.tokens, special_ids=source.special_ids, eos_ids=source.eos_ids)
+    vocab = wfsa.Vocab(source.tokens, special_token_ids=source.special_token_ids, eos_token_ids=source.eos_token_ids)
     for schema in ({"type": "string", "format": name}, {"type": "object", "properties": {"a": {"format": name}}}):
         assert wfsa.compile_json_schema(schema, vocab, mode="ahead").stats["complete"]

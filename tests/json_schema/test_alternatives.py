@@ -20,7 +20,7 @@ import wfsa
 
 pytestmark = pytest.mark.engine
 
-VOCAB = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"</s>"], special_ids=[256], eos_ids=[256])
+VOCAB = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"</s>"], special_token_ids=[256], eos_token_ids=[256])
 VALUES: list[Any] = ["a", "b", 1, {"t": "a"}]
 NAMES = ["t", "x", "y", "w"]
 DOCUMENTS: list[Any] = [
@@ -87,11 +87,11 @@ def test_every_small_document(schema: dict[str, Any], order: Any, mode: Any) -> 
     validator = jsonschema_rs.validator_for(schema)
     valid = [validator.is_valid(document) for document in DOCUMENTS]
     try:
-        options = wfsa.SchemaOptions(property_order=order)
-        state = wfsa.compile_json_schema(schema, VOCAB, mode=mode, schema_options=options).start()
-    except wfsa.LimitError:
+        options = wfsa.grammar.json_schema.SchemaOptions(property_order=order)
+        state = wfsa.compile_json_schema(schema, VOCAB, mode=mode, **options.keywords()).start()
+    except wfsa.errors.LimitError:
         return
-    except wfsa.SchemaError as err:
+    except wfsa.errors.SchemaError as err:
         assert "no document satisfies" in str(err) and not any(valid)
         return
     for document, is_valid in zip(DOCUMENTS, valid, strict=True):
@@ -170,7 +170,7 @@ def test_many_alternatives_without_a_product(name: str, order: Any) -> None:
     schema, valid, invalid = MANY[name]
     begin = time.thread_time()
     state = wfsa.compile_json_schema(
-        schema, VOCAB, mode="lazy", schema_options=wfsa.SchemaOptions(property_order=order)
+        schema, VOCAB, mode="lazy", property_order=order
     ).start()
     assert time.thread_time() - begin < 10  # a tenth of a second; ten times that under sanitizers; a product: minutes
     for document in [*valid, *invalid]:

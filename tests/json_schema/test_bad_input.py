@@ -29,7 +29,7 @@ SECONDS = 60  # of processor time for one schema; the slowest here takes two
 def refused(schema: Any, **keywords: Any) -> str:
     """The message of the error that a schema gets."""
     begin = time.thread_time()
-    with pytest.raises((wfsa.SchemaError, wfsa.LimitError)) as info:
+    with pytest.raises((wfsa.errors.SchemaError, wfsa.errors.LimitError)) as info:
         wfsa.compile_json_schema(schema, BYTES, **keywords)
     assert time.thread_time() - begin < SECONDS
     assert len(str(info.value)) < 40_000
@@ -132,8 +132,7 @@ def test_counts_beyond_any_document(what: str, count: int) -> None:
     """More than fits into 32 bits.  No document is so long: an upper bound allows all, a lower one what may go on."""
     few = json.dumps(COUNTED[what][0]).encode()
     for order in ("declared", "any"):
-        options = wfsa.SchemaOptions(property_order=order)  # type: ignore[arg-type]
-        keywords: dict[str, Any] = {"mode": "lazy", "schema_options": options}
+        keywords: dict[str, Any] = {"mode": "lazy", "property_order": order}
         state = wfsa.compile_json_schema({f"max{what}": count}, BYTES, **keywords).start()
         assert state.commit_bytes(few) and state.is_accepting()
         state = wfsa.compile_json_schema({f"min{what}": count}, BYTES, **keywords).start()
@@ -335,7 +334,7 @@ def test_a_search_for_identifiers_in_what_is_deep() -> None:
 
 def test_a_time_limit_holds_in_the_front_end() -> None:
     begin = time.thread_time()
-    with pytest.raises(wfsa.LimitError, match=r"passed 0\.01 s in stage 'front end'"):
+    with pytest.raises(wfsa.errors.LimitError, match=r"passed 0\.01 s in stage 'front end'"):
         wfsa.compile_json_schema(one_of_nest(14), BYTES, max_seconds=0.01)
     assert time.thread_time() - begin < SECONDS
 
@@ -346,7 +345,7 @@ def test_nothing_is_kept_of_refused_schemas() -> None:
     def refuse(n: int) -> int:
         for i in range(n):
             bad = {"type": "object", "properties": {f"p{i}": {"allOf": [{"type": "string"}, {"minimum": "x"}]}}}
-            with pytest.raises(wfsa.SchemaError):
+            with pytest.raises(wfsa.errors.SchemaError):
                 wfsa.compile_json_schema(bad, BYTES)
         gc.collect()
         return len(gc.get_objects())

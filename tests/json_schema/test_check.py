@@ -20,19 +20,21 @@ SCHEMA: dict[str, Any] = {
     "title": "a person", "type": "object",
     "properties": {"age": {"type": "integer", "minimum": 0}, "name": {"type": "string"}}, "required": ["age"],
 }  # fmt: skip
-LENIENT = wfsa.SchemaOptions(lenient=True)
+LENIENT = wfsa.grammar.json_schema.SchemaOptions(lenient=True)
 LARGE = {"properties": {"x": {"type": "string", "pattern": "^(a|b)*a(a|b){14}$", "maxLength": 40}}}
 
 
-@pytest.mark.parametrize("options", [wfsa.SchemaOptions(), LENIENT, wfsa.SchemaOptions.strict()])
-def test_it_is_the_report_of_the_constraint(options: wfsa.SchemaOptions, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "options", [wfsa.grammar.json_schema.SchemaOptions(), LENIENT, wfsa.grammar.json_schema.SchemaOptions.strict()]
+)
+def test_it_is_the_report_of_the_constraint(options: wfsa.grammar.json_schema.SchemaOptions, tmp_path: Path) -> None:
     for schema in (SCHEMA, True, {"enum": [1, "a"]}, {"$ref": "#/$defs/a", "$defs": {"a": {"type": "null"}}}):
-        report = wfsa.check_json_schema(schema, schema_options=options)
-        constraint = wfsa.compile_json_schema(schema, byte_vocab(), schema_options=options)
-        assert isinstance(report, wfsa.SchemaReport) and report == constraint.report
+        report = wfsa.check_json_schema(schema, **options.keywords())
+        constraint = wfsa.compile_json_schema(schema, byte_vocab(), **options.keywords())
+        assert isinstance(report, wfsa.inspect.SchemaReport) and report == constraint.report
         constraint.save(tmp_path / "a.wfsa")
         loaded = wfsa.load(tmp_path / "a.wfsa", byte_vocab()).report
-        assert type(loaded) is wfsa.SchemaReport and loaded == report and hash(loaded) == hash(report)
+        assert type(loaded) is wfsa.inspect.SchemaReport and loaded == report and hash(loaded) == hash(report)
 
 
 def test_a_report_is_a_sequence_that_tells_about_itself() -> None:
@@ -52,12 +54,12 @@ def test_a_report_is_a_sequence_that_tells_about_itself() -> None:
 
 
 def test_what_cannot_be_enforced() -> None:
-    with pytest.raises(wfsa.LimitError, match=r"x.*raise max_terminal_states"):
+    with pytest.raises(wfsa.errors.LimitError, match=r"x.*raise max_terminal_states"):
         wfsa.check_json_schema(LARGE, max_terminal_states=5000)
-    (widened,) = wfsa.check_json_schema(LARGE, schema_options=LENIENT, max_terminal_states=5000).widened
+    (widened,) = wfsa.check_json_schema(LARGE, **LENIENT.keywords(), max_terminal_states=5000).widened
     assert (widened.pointer, widened.keyword) == ("/properties/x", "pattern")
     for schema in ({"type": "strin"}, {"allOf": [{"type": "null"}, {"type": "string"}]}, "{", {"$ref": "#/a"}):
-        with pytest.raises(wfsa.SchemaError, match=r"at \$"):
+        with pytest.raises(wfsa.errors.SchemaError, match=r"at \$"):
             wfsa.check_json_schema(schema)
 
 
@@ -65,7 +67,7 @@ def test_misspelt_keywords_are_told() -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         wfsa.check_json_schema({"propertes": {}})
-    assert [(w.category, w.filename) for w in caught] == [(wfsa.SchemaWarning, __file__)]
+    assert [(w.category, w.filename) for w in caught] == [(wfsa.errors.SchemaWarning, __file__)]
 
 
 def shared(levels: int) -> Any:
@@ -88,15 +90,16 @@ def test_size_and_depth_are_limited() -> None:
     circle["not"] = circle
     begin = time.thread_time()
     for schema, word in (
-        (shared(40), "max_size"), (nested(200), "max_depth"), (nested(100_000), "max_depth"), (circle, "max_depth"),
+        (shared(40), "max_size"), (nested(200), "max_nesting"),
+        (nested(100_000), "max_nesting"), (circle, "max_nesting"),
         ({"enum": ["x" * 100] * 20_000}, "max_size"), ('{"title": "' + "x" * 2_000_000 + '"}', "max_size"),
         ({"const": 1 << 10_000_000}, "max_size"),
     ):  # fmt: skip
-        with pytest.raises(wfsa.LimitError, match=word):
+        with pytest.raises(wfsa.errors.LimitError, match=word):
             wfsa.check_json_schema(schema)
     assert time.thread_time() - begin < 20
     wfsa.check_json_schema(nested(80))
-    with pytest.raises(wfsa.LimitError, match="max_seconds"):
+    with pytest.raises(wfsa.errors.LimitError, match="max_seconds"):
         wfsa.check_json_schema(SCHEMA, max_seconds=-1.0)
 
 

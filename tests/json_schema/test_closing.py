@@ -133,7 +133,7 @@ def test_strict_takes_other_options() -> None:
 
 
 def test_a_name_that_is_required_and_not_named() -> None:
-    with pytest.raises(wfsa.SchemaError, match="'b' is required and"):
+    with pytest.raises(wfsa.errors.SchemaError, match="'b' is required and"):
         read_json_schema({"type": "object", **A, "required": ["b"]}, FORBID)
 
 
@@ -149,7 +149,7 @@ def test_the_report_lists_it() -> None:
 
 @pytest.mark.engine
 def test_explained() -> None:
-    constraint = wfsa.compile_json_schema(A, byte_vocab(), mode="lazy", schema_options=SchemaOptions.strict())
+    constraint = wfsa.compile_json_schema(A, byte_vocab(), mode="lazy", **SchemaOptions.strict().keywords())
     state = constraint.start()
     assert state.commit_bytes(b'{"')
     assert "SchemaOptions" in state.explain(ord("b"))
@@ -160,7 +160,7 @@ def test_explained() -> None:
 def test_closing_only_takes_away(schema: dict[str, Any], drawn: list[Any], options: SchemaOptions) -> None:
     try:
         docs: Any = Documents(read_json_schema(schema, options).grammar)
-    except (wfsa.SchemaError, wfsa.LimitError):
+    except (wfsa.errors.SchemaError, wfsa.errors.LimitError):
         return
     validator = jsonschema_rs.validator_for(schema)
     for instance in [*SCALARS, [], {}, *drawn]:

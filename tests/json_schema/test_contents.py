@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import wfsa
 from wfsa.grammar.json_schema.spelling.contents import DEPTH, JSON
 
-BYTES = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"</s>"], special_ids=[256], eos_ids=[256])
+BYTES = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"</s>"], special_token_ids=[256], eos_token_ids=[256])
 ENCODINGS = ("base64", "base64url", "base32", "base32hex", "base16")
 
 pytestmark = pytest.mark.engine
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.engine
 def compiled(schema: Any, **options: Any) -> wfsa.Constraint:
     options = {"draft": 7, "spelling": "any", **options}
     return wfsa.compile_json_schema(
-        schema, BYTES, mode="lazy", schema_options=wfsa.SchemaOptions(**options)
+        schema, BYTES, mode="lazy", **options
     )
 
 
@@ -97,7 +97,9 @@ def test_random_texts_of_json(value: Any, ascii_only: bool, indent: int | None, 
 
 def test_both_are_refused() -> None:
     schema = {"properties": {"a": {"contentMediaType": JSON, "contentEncoding": "base64"}}}
-    with pytest.raises(wfsa.SchemaError, match=r"application/json in base64 cannot be enforced at \$\.properties\.a"):
+    with pytest.raises(
+        wfsa.errors.SchemaError, match=r"application/json in base64 cannot be enforced at \$\.properties\.a"
+    ):
         compiled(schema)
     report = compiled(schema, lenient=True).report
     assert [(e.pointer, e.keyword) for e in report.widened] == [("/properties/a", "contentMediaType")]

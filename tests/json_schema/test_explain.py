@@ -46,14 +46,14 @@ REFERRED = {
 def explained(schema: Any, text: str, token: str | None, **options: Any) -> str:
     """What is said of a token (None: the end) after `text`."""
     tokens = [BYTES.tokens[i] for i in range(256)]
-    vocab = wfsa.Vocab([*tokens, b"</s>", (token or "x").encode()], special_ids=[END], eos_ids=[END])
+    vocab = wfsa.Vocab([*tokens, b"</s>", (token or "x").encode()], special_token_ids=[END], eos_token_ids=[END])
     compiler = wfsa.compile_tools if isinstance(schema, list) else wfsa.compile_json_schema
-    constraint = compiler(schema, vocab, schema_options=wfsa.SchemaOptions(**options))
+    constraint = compiler(schema, vocab, **options)
     state = constraint.start()
     assert state.commit_bytes(text.encode())
-    before = state.text(), state.n_commits
+    before = state.output_bytes(), state.n_commits
     said = state.explain(END if token is None else END + 1)
-    assert (state.text(), state.n_commits) == before, "the state is as it was"
+    assert (state.output_bytes(), state.n_commits) == before, "the state is as it was"
     return said
 
 
@@ -162,26 +162,26 @@ def test_random_schemas(schema: dict[str, Any], choices: list[int]) -> None:
         if not allowed:
             break
         assert state.commit(allowed[choice % len(allowed)])
-    text = state.text()
+    text = state.output_bytes()
     for token in (*b'{}[],:"a1- ', END):
         said = state.explain(token)
         assert ("is allowed" in said) == (token in state.get_mask())
-    assert state.text() == text
+    assert state.output_bytes() == text
 
 
 def test_text() -> None:
-    vocab = wfsa.Vocab([b"a", b"b", b"ab", b"", b"<eos>"], special_ids=[3, 4], eos_ids=[4])
+    vocab = wfsa.Vocab([b"a", b"b", b"ab", b"", b"<eos>"], special_token_ids=[3, 4], eos_token_ids=[4])
     state = wfsa.compile_regex("(ab)*a?", vocab, mode="lazy").start()
-    assert state.text() == b""
+    assert state.output_bytes() == b""
     assert state.commit(2) and state.commit_bytes(b"aba")
     fork = state.fork()
     assert fork.commit(1) and fork.commit(4)
-    assert (state.text(), fork.text()) == (b"ababa", b"ababab")
+    assert (state.output_bytes(), fork.output_bytes()) == (b"ababa", b"ababab")
     fork.rollback(2)
     state.rollback(1)
     del fork
-    assert state.text() == b"ab"
-    assert not state.commit_bytes(b"aa") and state.text() == b"ab"
+    assert state.output_bytes() == b"ab"
+    assert not state.commit_bytes(b"aa") and state.output_bytes() == b"ab"
 
 
 # --- schemas that nothing satisfies -------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ EMPTY = [
 @pytest.mark.parametrize(("schema", "places"), EMPTY)
 def test_a_contradiction_shows_both_places(schema: Any, places: str) -> None:
     kept = json.dumps(schema)
-    with pytest.raises(wfsa.SchemaError) as info:
+    with pytest.raises(wfsa.errors.SchemaError) as info:
         wfsa.compile_json_schema(schema, BYTES)
     assert f"no document satisfies the schema: {places}" in str(info.value)
     assert json.dumps(schema) == kept, "the caller's schema is left alone"
@@ -238,7 +238,7 @@ def test_a_contradiction_in_a_large_schema() -> None:
         "type": "object", "properties": {**properties, "a": inner}, "required": [*properties, "a"],
         "additionalProperties": False, "$defs": {"n": {"type": "integer", "minimum": 3}},
     }  # fmt: skip
-    with pytest.raises(wfsa.SchemaError) as info:
+    with pytest.raises(wfsa.errors.SchemaError) as info:
         wfsa.compile_json_schema(schema, BYTES)
     told = '$["$defs"].n.type: an integer against $.properties.a.properties.b.allOf[1].type: a string at'
     assert told in str(info.value)
@@ -247,7 +247,7 @@ def test_a_contradiction_in_a_large_schema() -> None:
 def test_a_message_has_one_notation_of_places() -> None:
     """Errors name ``$.paths``; JSON pointers are for reports and explanations, which name nothing else."""
     for schema, _ in EMPTY:
-        with pytest.raises(wfsa.SchemaError) as info:
+        with pytest.raises(wfsa.errors.SchemaError) as info:
             wfsa.compile_json_schema(schema, BYTES)
         assert not POINTER.search(str(info.value)), info.value
 

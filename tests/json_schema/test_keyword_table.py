@@ -61,7 +61,7 @@ def test_references_lead_into_what_holds_schemas_and_nowhere_else(row: Keyword) 
         assert Document(schema, 2020, SchemaOptions()).resolve("#here", "$")[0] is TARGET
     for value in (TARGET, [TARGET], {"a": TARGET}):
         if not any(isinstance(value, type(held)) for held, _ in holders(row)):
-            with pytest.raises(wfsa.SchemaError, match="names no anchor"):
+            with pytest.raises(wfsa.errors.SchemaError, match="names no anchor"):
                 Document({row.name: value}, 2020, SchemaOptions()).resolve("#here", "$")
 
 
@@ -95,7 +95,7 @@ class TestMadeUpKeywords:
     vocab = byte_vocab()
 
     def compiled(self, schema: Any, **options: Any) -> Any:
-        return wfsa.compile_json_schema(schema, self.vocab, schema_options=SchemaOptions(**options))
+        return wfsa.compile_json_schema(schema, self.vocab, **options)
 
     def takes(self, schema: Any, text: bytes, **options: Any) -> bool:
         state = self.compiled(schema, **options).start()
@@ -117,7 +117,7 @@ class TestMadeUpKeywords:
         assert [(e.pointer, e.keyword, e.status) for e in report if e.keyword] == [("", "eachItem", "annotation")]
 
     def test_misspelt(self) -> None:
-        with pytest.warns(wfsa.SchemaWarning, match="'minWord' at .*probably 'minWords'"):
+        with pytest.warns(wfsa.errors.SchemaWarning, match="'minWord' at .*probably 'minWords'"):
             self.compiled({"minWord": 2})
 
     def test_subschemas_are_walked(self) -> None:
@@ -131,7 +131,7 @@ class TestMadeUpKeywords:
         state = self.compiled(schema["eachItem"]).start()
         assert state.commit_bytes(b'"one') and "/minWords: at least 2 words" in state.explain(ord('"'))
         contradiction = {**schema, "eachItem": {"type": "string", "minWords": 2, "maxLength": 2}, "minItems": 1}
-        with pytest.raises(wfsa.SchemaError, match=r"minWords: at least 2 words against .*maxLength: at most 2"):
+        with pytest.raises(wfsa.errors.SchemaError, match=r"minWords: at least 2 words against .*maxLength: at most 2"):
             self.compiled(contradiction)
 
     def test_rows_are_gone_afterwards(self) -> None:

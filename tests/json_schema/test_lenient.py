@@ -103,13 +103,13 @@ def test_malformed_stays_an_error() -> None:
 
 @pytest.mark.engine
 def test_a_terminal_that_is_too_large() -> None:
-    vocab = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"</s>"], special_ids=[256], eos_ids=[256])
+    vocab = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"</s>"], special_token_ids=[256], eos_token_ids=[256])
     large = {"type": "string", "pattern": "^(a|b)*a(a|b){14}$", "maxLength": 40}
     schema = {"properties": {"x": large, "y": {"type": "integer"}}, "additionalProperties": False}
     limits = {"max_terminal_states": 5000, "mode": "lazy"}
     with pytest.raises(LimitError, match="max_terminal_states"):
         wfsa.compile_json_schema(schema, vocab, **limits)
-    constraint = wfsa.compile_json_schema(schema, vocab, schema_options=LENIENT, **limits)
+    constraint = wfsa.compile_json_schema(schema, vocab, **LENIENT.keywords(), **limits)
     widened = [(e.pointer, e.keyword) for e in constraint.report if e.status == "widened"]
     assert widened == [("/properties/x", "pattern")]
     long = '{"x":"' + "q" * 41 + '"}'
@@ -117,7 +117,7 @@ def test_a_terminal_that_is_too_large() -> None:
         state = constraint.start()
         assert (state.commit_bytes(text.encode()) and state.is_accepting()) == good, text
     tools = [{"name": "t", "inputSchema": schema}]
-    report = wfsa.compile_tools(tools, vocab, schema_options=LENIENT, **limits).report
+    report = wfsa.compile_tools(tools, vocab, **LENIENT.keywords(), **limits).report
     assert [(e.pointer, e.keyword) for e in report if e.status == "widened"] == [
         ("/0/inputSchema/properties/x", "pattern")
     ]

@@ -30,13 +30,13 @@ def says(schema: Any, documents: list[Any]) -> None:
     for document in documents:
         one, two = chains.start(), lists.start()
         for byte in json.dumps(document, ensure_ascii=False).encode():
-            assert one.next_bytes() == two.next_bytes(), (one.text(), document)
+            assert one.next_bytes() == two.next_bytes(), (one.output_bytes(), document)
             taken = one.commit_bytes(bytes([byte]))
             assert two.commit_bytes(bytes([byte])) == taken
             if not taken:
                 break
         assert one.is_accepting() == two.is_accepting()
-        ends = [state.closing(500) for state in (one, two)]
+        ends = [state.shortest_completion(500) for state in (one, two)]
         assert (ends[0] is None) == (ends[1] is None)
         if ends[0] is not None and ends[1] is not None:
             assert len(ends[0]) == len(ends[1])
@@ -47,7 +47,7 @@ def says(schema: Any, documents: list[Any]) -> None:
 def test_lists_say_what_chains_say(schema: dict[str, Any], drawn: list[Any]) -> None:
     try:
         says(schema, [*SCALARS[:2], [], {}, *drawn, *parts_of(schema)])
-    except (wfsa.SchemaError, wfsa.LimitError):
+    except (wfsa.errors.SchemaError, wfsa.errors.LimitError):
         return
 
 

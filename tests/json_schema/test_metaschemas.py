@@ -21,7 +21,7 @@ from ..oracles.documents import Documents
 
 jsonschema_rs = pytest.importorskip("jsonschema_rs")
 
-BYTES = wfsa.Vocab([*(bytes([i]) for i in range(256)), b"<eos>"], special_ids=[256], eos_ids=[256])
+BYTES = wfsa.Vocab([*(bytes([i]) for i in range(256)), b"<eos>"], special_token_ids=[256], eos_token_ids=[256])
 MAIN = {
     4: "http://json-schema.org/draft-04/schema",
     6: "http://json-schema.org/draft-06/schema",
@@ -68,7 +68,7 @@ def accepts(constraint: wfsa.Constraint, value: Any) -> bool:
 
 def check(schema: dict[str, Any], draft: int, values: list[Any] = VALUES) -> None:
     options = dataclasses.replace(OPTIONS, draft=draft)
-    constraint = wfsa.compile_json_schema(schema, BYTES, mode="lazy", schema_options=options)
+    constraint = wfsa.compile_json_schema(schema, BYTES, mode="lazy", **options.keywords())
     judge = judge_of(schema, draft)
     for value in values:
         assert accepts(constraint, value) == judge.is_valid(value), (schema, value)
@@ -93,7 +93,7 @@ def test_each_vocabulary_can_be_referred_to(address: str) -> None:
 
 @pytest.mark.parametrize("address", addresses())
 def test_every_address_compiles(address: str) -> None:
-    constraint = wfsa.compile_json_schema({"$ref": address}, BYTES, mode="lazy", schema_options=OPTIONS)
+    constraint = wfsa.compile_json_schema({"$ref": address}, BYTES, mode="lazy", **OPTIONS.keywords())
     assert accepts(constraint, 3) == (address == "https://json-schema.org/draft/2020-12/output/schema")  # has no type
     if "hyper-schema" in address and "output" not in address:
         assert accepts(constraint, {}) and not accepts(constraint, {"links": 3})
@@ -107,7 +107,7 @@ def test_a_meta_schema_is_a_schema_itself(draft: int) -> None:
 def test_a_meta_schema_of_another_draft() -> None:
     for draft in (4, 6, 7, 2019):
         schema = {"properties": {"a": {"$ref": MAIN[draft] + "#"}}}
-        constraint = wfsa.compile_json_schema(schema, BYTES, mode="lazy", schema_options=OPTIONS)
+        constraint = wfsa.compile_json_schema(schema, BYTES, mode="lazy", **OPTIONS.keywords())
         judge = judge_of({"$ref": MAIN[draft]}, draft)
         for value in VALUES:
             assert accepts(constraint, {"a": value}) == judge.is_valid(value), (draft, value)

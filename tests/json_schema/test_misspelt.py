@@ -24,7 +24,7 @@ def warned(schema: Any, compiler: Any = wfsa.compile_json_schema) -> list[str]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         compiler(schema, BYTES, mode="lazy")
-    assert all(w.category is wfsa.SchemaWarning and w.filename == __file__ for w in caught)
+    assert all(w.category is wfsa.errors.SchemaWarning and w.filename == __file__ for w in caught)
     return [str(w.message) for w in caught]
 
 

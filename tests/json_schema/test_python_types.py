@@ -184,5 +184,5 @@ def test_a_function_stands_for_its_arguments_and_is_not_called(
 
 
 def test_a_type_without_a_schema_is_refused() -> None:
-    with pytest.raises(wfsa.SchemaError, match=r"(?s)pydantic cannot make a schema of <class .*Hotel'>.*at \$$"):
+    with pytest.raises(wfsa.errors.SchemaError, match=r"(?s)pydantic cannot make a schema of <class .*Hotel'>.*at \$$"):
         type_schema(Hotel)

@@ -30,16 +30,16 @@ PIECES = (
     b'","', b"1,", b"null", b"true", b"1 ", b"],[", b"[[", b'"a"', b", ", b"[]", b"0]", b"\n  ",
 )  # fmt: skip
 END = len(PIECES)
-VOCAB = wfsa.Vocab([*PIECES, b"</s>"], special_ids=[END], eos_ids=[END])
+VOCAB = wfsa.Vocab([*PIECES, b"</s>"], special_token_ids=[END], eos_token_ids=[END])
 VALUES: list[Any] = [None, True, False, 0, 1, 2, 7, "", "a", "b", "aab", [], [1], [None], {}, {"a": True}, {"b": "a"}]
 LAYOUTS = {"flexible": None, "compact": None, "indent": 2}
 
 
 def compiled(schema: dict[str, Any], layout: str = "flexible", mode: str = "lazy") -> wfsa.Constraint | None:
     """The constraint; None where the schema is said to have no document."""
-    options = wfsa.SchemaOptions(whitespace=layout)  # type: ignore[arg-type]
+    options = wfsa.grammar.json_schema.SchemaOptions(whitespace=layout)  # type: ignore[arg-type]
     try:
-        return wfsa.compile_json_schema(schema, VOCAB, mode=mode, schema_options=options)  # type: ignore[arg-type]
+        return wfsa.compile_json_schema(schema, VOCAB, mode=mode, **options.keywords())  # type: ignore[arg-type]
     except SchemaError as err:
         assert "no document" in str(err)
         return None
@@ -282,7 +282,7 @@ def test_random_arrays(schema: dict[str, Any], seed: int, layout: str, mode: str
     ],
 )  # fmt: skip
 def test_values_are_counted(items: dict[str, Any], size: int) -> None:
-    document = Document(items, draft_of(items), wfsa.SchemaOptions())
+    document = Document(items, draft_of(items), wfsa.grammar.json_schema.SchemaOptions())
     document.scan()
     assert ValueCounts(Alternatives(document)).of((items, "$")) == (size, size)
 

@@ -49,11 +49,11 @@ schemas = st.fixed_dictionaries(
 )
 options = st.fixed_dictionaries(
     {}, optional={"spelling": st.just("any"), "property_order": st.just("any")}
-).map(lambda some: wfsa.SchemaOptions(**some))  # fmt: skip
+).map(lambda some: wfsa.grammar.json_schema.SchemaOptions(**some))  # fmt: skip
 
 
 def vocab_of(tokens: tuple[bytes, ...] = TOKENS) -> wfsa.Vocab:
-    return wfsa.Vocab([*tokens, b"</s>"], special_ids=[len(tokens)], eos_ids=[len(tokens)])
+    return wfsa.Vocab([*tokens, b"</s>"], special_token_ids=[len(tokens)], eos_token_ids=[len(tokens)])
 
 
 def gave_up(state: wfsa.State) -> bool:
@@ -68,7 +68,7 @@ def quick_end(state: wfsa.State, choose: random.Random) -> bytes | None:
         while not fork.is_accepting() and len(end) < 60:
             bytes_ = fork.next_bytes()
             if not bytes_:
-                assert gave_up(fork), f"a dead end after {fork.text()!r}"
+                assert gave_up(fork), f"a dead end after {fork.output_bytes()!r}"
                 return None
             closing = [b for b in bytes_ if b in b']}"']
             solid = [b for b in bytes_ if b > 32] or list(bytes_)
@@ -87,9 +87,11 @@ def _number(text: str) -> Decimal:
 
 
 @given(schemas, options, st.integers(0, 2**32))
-def test_what_is_allowed_can_be_finished(schema: dict[str, Any], options: wfsa.SchemaOptions, seed: int) -> None:
+def test_what_is_allowed_can_be_finished(
+    schema: dict[str, Any], options: wfsa.grammar.json_schema.SchemaOptions, seed: int
+) -> None:
     try:
-        constraint = wfsa.compile_json_schema(schema, vocab_of(), mode="lazy", schema_options=options)
+        constraint = wfsa.compile_json_schema(schema, vocab_of(), mode="lazy", **options.keywords())
     except SchemaError:
         return
     validator = jsonschema_rs.validator_for(schema)
@@ -107,11 +109,11 @@ def test_what_is_allowed_can_be_finished(schema: dict[str, Any], options: wfsa.S
             end = quick_end(fork, choose)
             if end is None:
                 try:
-                    end = fork.closing(200)
+                    end = fork.shortest_completion(200)
                 except LimitError:
                     continue
             if end is None:
-                assert gave_up(fork), f"no end after {fork.text()!r}"
+                assert gave_up(fork), f"no end after {fork.output_bytes()!r}"
                 continue
             document = json.loads(text + TOKENS[t] + end, parse_float=_number)
             assert validator.is_valid(document), text + TOKENS[t] + end
@@ -143,8 +145,8 @@ ZEROS = {"type": "object", "properties": {"a": {"const": 0}, "b": {"const": 0}},
 def test_values_that_are_left(item: dict[str, Any], spelling: Any, text: bytes, refused: bytes, taken: bytes) -> None:
     """Of few values the last one is found, and what leads to others is refused, however these could be written."""
     schema = {"type": "array", "uniqueItems": True, "items": item}
-    options = wfsa.SchemaOptions(spelling=spelling)
-    state = wfsa.compile_json_schema(schema, vocab_of(), mode="lazy", schema_options=options).start()
+    options = wfsa.grammar.json_schema.SchemaOptions(spelling=spelling)
+    state = wfsa.compile_json_schema(schema, vocab_of(), mode="lazy", **options.keywords()).start()
     assert state.commit_bytes(text)
     assert not state.fork().commit_bytes(refused) and (len(refused) > 1 or refused[0] not in state.get_mask())
     assert state.fork().commit_bytes(taken) and taken[0] in state.get_mask()

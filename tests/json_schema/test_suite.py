@@ -42,18 +42,18 @@ def verdicts(draft: str, order: str, folder: Path) -> Iterator[tuple[Verdict, di
     """(how it went, the suite's row, its test, the error if the schema is refused)"""
     with gzip.open(folder / "remotes.json.gz") as f:
         remotes: dict[str, Any] = json.load(f)
-    vocab = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"</s>"], special_ids=[256], eos_ids=[256])
+    vocab = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"</s>"], special_token_ids=[256], eos_token_ids=[256])
     with gzip.open(folder / f"{draft}.jsonl.gz", "rt") as lines:
         for row in map(json.loads, lines):
             formats = "annotate" if row["file"] == "format" else "assert"
-            options = wfsa.SchemaOptions(
+            options = wfsa.grammar.json_schema.SchemaOptions(
                 property_order=order, spelling="any" if order == "any" else "canonical",  # type: ignore[arg-type]
                 formats=formats, registry=remotes, draft=DRAFTS[draft],  # type: ignore[arg-type]
             )  # fmt: skip
             constraint = None
             try:
-                constraint = wfsa.compile_json_schema(row["schema"], vocab, mode="lazy", schema_options=options)
-            except (wfsa.SchemaError, wfsa.LimitError) as err:
+                constraint = wfsa.compile_json_schema(row["schema"], vocab, mode="lazy", **options.keywords())
+            except (wfsa.errors.SchemaError, wfsa.errors.LimitError) as err:
                 if "no document satisfies" not in str(err):
                     for test in row["tests"]:
                         yield "schema refused", row, test, str(err)

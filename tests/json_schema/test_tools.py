@@ -184,7 +184,7 @@ def test_report() -> None:
 
 @pytest.mark.engine
 def test_compiled(tmp_path: Any) -> None:
-    vocab = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"</s>"], special_ids=[256], eos_ids=[256])
+    vocab = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"</s>"], special_token_ids=[256], eos_token_ids=[256])
     many = [{"name": f"tool_{i}", "inputSchema": {**WEATHER, "required": ["city"]}} for i in range(128)]
     for mode in ("lazy", "ahead"):
         constraint = wfsa.compile_tools(many, vocab, mode=mode)

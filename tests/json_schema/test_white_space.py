@@ -29,7 +29,7 @@ TOKENS = (
     b'\\"   ', b": 1", b"[[      ", b"{}", b'":      ', b",\n\n\n\n\n\n\n",
 )  # fmt: skip
 END, TEXT_END = len(TOKENS), len(TOKENS) + 1  # the second one is text as well
-VOCAB = wfsa.Vocab([*TOKENS, b"</s>", b"\n"], special_ids=[END], eos_ids=[END, TEXT_END])
+VOCAB = wfsa.Vocab([*TOKENS, b"</s>", b"\n"], special_token_ids=[END], eos_token_ids=[END, TEXT_END])
 SCHEMAS: tuple[Any, ...] = (
     {}, {"type": "array"}, {"type": "array", "uniqueItems": True, "items": {"type": "array"}},
     {"properties": {"a": {"type": "string", "maxLength": 3}, "b": {"enum": [1, "x  "]}}, "required": ["a"]},
@@ -44,9 +44,9 @@ def constraints(number: int, limit: Any, mode: str) -> tuple[wfsa.Constraint, wf
     schema = SCHEMAS[number]
 
     def compiled(most: Any) -> wfsa.Constraint:
-        options = wfsa.SchemaOptions(max_whitespace=most)
+        options = wfsa.grammar.json_schema.SchemaOptions(max_whitespace=most)
         kind: Any = "lazy" if mode == "lazy" else "ahead"
-        return wfsa.compile_json_schema(schema, VOCAB, schema_options=options, mode=kind)
+        return wfsa.compile_json_schema(schema, VOCAB, **options.keywords(), mode=kind)
 
     bounded = compiled(limit)
     if mode == "loaded":
@@ -72,7 +72,7 @@ def test_walks(mode: str, limit: Any, number: int, data: st.DataObject) -> None:
     # Of what is compiled lazily a new one each time, whose tables are empty.
     made = constraints.__wrapped__ if mode == "lazy" else constraints
     bounded, free = (constraint.start() for constraint in made(number, limit, mode))
-    numbers = wfsa.SchemaOptions(max_whitespace=limit).white_space_limit
+    numbers = wfsa.grammar.json_schema.SchemaOptions(max_whitespace=limit).white_space_limit
     text, texts = b"", [b""]
     for _ in range(12):
         tokens = allowed(free, text, numbers)
@@ -81,7 +81,7 @@ def test_walks(mode: str, limit: Any, number: int, data: st.DataObject) -> None:
         following = bytes(b for b in free.next_bytes() if fits(text + bytes([b]), numbers))
         assert bounded.next_bytes() == following, text
         if len(following) == 1 and not bounded.is_accepting():
-            assert bounded.forced()[:1] == following, text
+            assert bounded.forced_bytes()[:1] == following, text
         refused = [t for t in free.get_mask().ids().tolist() if t not in tokens]
         if refused:
             assert not bounded.commit(data.draw(st.sampled_from(refused)))
@@ -101,8 +101,8 @@ def test_walks(mode: str, limit: Any, number: int, data: st.DataObject) -> None:
 
 
 def test_a_token_that_ends_the_text_and_is_white_space() -> None:
-    options = wfsa.SchemaOptions(max_whitespace=0)
-    state = wfsa.compile_json_schema({"type": "null"}, VOCAB, schema_options=options).start()
+    options = wfsa.grammar.json_schema.SchemaOptions(max_whitespace=0)
+    state = wfsa.compile_json_schema({"type": "null"}, VOCAB, **options.keywords()).start()
     assert TEXT_END not in state.get_mask() and not state.commit(TEXT_END)
     assert state.commit_bytes(b"null") and TEXT_END in state.get_mask() and state.commit(TEXT_END)
     assert state.is_finished()
@@ -114,8 +114,8 @@ def test_the_bound_costs_no_states(vocab_npz: Any) -> None:
     schema = {"properties": {name: {"type": "array", "items": {"type": "number"}} for name in "abcdef"}}
     sizes = []
     for most in (None, "indented", 8, 100):
-        options = wfsa.SchemaOptions(max_whitespace=most)
-        constraint = wfsa.compile_json_schema(schema, vocab, schema_options=options)
+        options = wfsa.grammar.json_schema.SchemaOptions(max_whitespace=most)
+        constraint = wfsa.compile_json_schema(schema, vocab, **options.keywords())
         sizes.append({name: n for name, n in constraint.stats.items() if name not in ("seconds", "stages")})
         if most == "indented":
             state = constraint.start()

@@ -19,7 +19,7 @@ def beam_search(
     next_log_probs: LogProbs,
     n_beams: int,
     max_new_tokens: int,
-    eos_ids: tuple[int, ...] = (),
+    eos_token_ids: tuple[int, ...] = (),
     length_penalty: float = 1.0,
     early_stopping: bool | str = False,
 ) -> list[tuple[float, Tokens]]:
@@ -33,8 +33,8 @@ def beam_search(
             for token in np.flatnonzero(np.isfinite(log_probs)).tolist():
                 candidates.append((np.float32(log_probs[token] + total), (*text, token)))
         candidates.sort(key=lambda pair: -pair[0])
-        candidates = candidates[: max(2, 1 + len(eos_ids)) * n_beams]
-        ends = [text[-1] in eos_ids or length == max_new_tokens for _, text in candidates]
+        candidates = candidates[: max(2, 1 + len(eos_token_ids)) * n_beams]
+        ends = [text[-1] in eos_token_ids or length == max_new_tokens for _, text in candidates]
         for rank, (total, text) in enumerate(candidates):
             if ends[rank] and rank < n_beams:
                 done.append((np.float32(total / np.float32(length**length_penalty)), text))

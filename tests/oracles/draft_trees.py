@@ -1,4 +1,4 @@
-"""The masks of a draft tree, node by node with forks: what ``wfsa.fill_tree`` has to fill, and nothing else."""
+"""The masks of a draft tree, node by node with forks: what ``wfsa.fill_draft_tree`` has to fill, and nothing else."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 import wfsa
 
 
-def fill_tree(
+def fill_draft_tree(
     state: wfsa.State, next: Sequence[int], sibling: Sequence[int], tokens: Sequence[int], rows: np.ndarray,
     granted: tuple[int | None, int] = (None, 0),
 ) -> int:  # fmt: skip
-    """Fill int32[n, W] as ``wfsa.fill_tree`` does for one state, and return how many rows that were.
+    """Fill int32[n, W] as ``wfsa.fill_draft_tree`` does for one state, and return how many rows that were.
 
     granted: a budget, and its ``wrap_up``.
     """
@@ -23,8 +23,8 @@ def fill_tree(
         nonlocal n_filled
         if at.is_finished():
             return
-        mask = at.get_mask(budget=budget, wrap_up=granted[1])
-        at.fill_bitmask(rows, row=node, budget=budget, wrap_up=granted[1])
+        mask = at.get_mask(max_tokens=budget, wrap_up=granted[1])
+        at.fill_bitmask(rows, row=node, max_tokens=budget, wrap_up=granted[1])
         n_filled += 1
         left = None if budget is None else budget - 1
         child = next[node]

@@ -11,9 +11,9 @@ Text = tuple[int, ...]
 class ListedTokens:
     """The cursor is a list of texts, None where dead.  ``texts``: the cursors that ``advance`` made, in order."""
 
-    def __init__(self, sequences: Iterable[Text], n_tokens: int, eos_ids: tuple[int, ...] = ()) -> None:
+    def __init__(self, sequences: Iterable[Text], n_tokens: int, eos_token_ids: tuple[int, ...] = ()) -> None:
         self.sequences = sorted(set(sequences))
-        self.n_tokens, self.eos_ids = n_tokens, eos_ids
+        self.n_tokens, self.eos_token_ids = n_tokens, eos_token_ids
         self.texts: list[list[Text | None]] = []
 
     @property

@@ -43,12 +43,12 @@ def oracle_mask(
     oracle: Oracle,
     prefix_items: Sequence[Item],
     vocab_tokens: Sequence[bytes],
-    special_ids: Iterable[int] = (),
-    eos_ids: Iterable[int] = (),
+    special_token_ids: Iterable[int] = (),
+    eos_token_ids: Iterable[int] = (),
 ) -> set[int]:
     """The allowed tokens after one reading of a prefix.  Nothing is shared between tokens."""
-    prefix, eos = tuple(prefix_items), set(eos_ids)
-    not_text = set(special_ids) | eos
+    prefix, eos = tuple(prefix_items), set(eos_token_ids)
+    not_text = set(special_token_ids) | eos
     allowed = set()
     for token_id, data in enumerate(vocab_tokens):
         as_bytes = data and token_id not in not_text and oracle.viable((*prefix, *data))
@@ -72,12 +72,16 @@ class TokenText:
 
     @classmethod
     def begin(
-        cls, oracle: Oracle, tokens: Sequence[bytes], special_ids: Iterable[int] = (), eos_ids: Iterable[int] = ()
+        cls,
+        oracle: Oracle,
+        tokens: Sequence[bytes],
+        special_token_ids: Iterable[int] = (),
+        eos_token_ids: Iterable[int] = (),
     ) -> TokenText:
-        first, eos = oracle.start(), frozenset(eos_ids)
+        first, eos = oracle.start(), frozenset(eos_token_ids)
         if first is None:
             raise ValueError("a grammar that derives nothing has no texts")
-        return cls(tuple(tokens), frozenset(special_ids) | eos, eos, (first,))
+        return cls(tuple(tokens), frozenset(special_token_ids) | eos, eos, (first,))
 
     def _after(self, items: Iterable[Item]) -> list[Text]:
         texts: list[Text] = list(self.readings)

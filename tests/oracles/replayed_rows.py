@@ -25,7 +25,7 @@ class ReplayingProcessor:
             constraint = self.constraints[row // each]
             if constraint is None:
                 continue
-            state, ends = constraint.start(), constraint.vocab.eos_ids.tolist()
+            state, ends = constraint.start(), constraint.vocab.eos_token_ids.tolist()
             allowed: set[int] | None = None
             for token in tokens:
                 if state.is_finished():

@@ -95,7 +95,7 @@ def test_places_are_counted() -> None:
         if n < width - 1:
             nwa.arcs[n].append(("a", n + width // 2, sets.one))
     assert determinize(nwa, sets).n_states > 50
-    with pytest.raises(wfsa.LimitError, match="more than 50 places; raise max_places"):
+    with pytest.raises(wfsa.errors.LimitError, match="more than 50 places; raise max_places"):
         determinize(nwa, sets, most=50)
 
 

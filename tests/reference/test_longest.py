@@ -16,7 +16,7 @@ from wfsa.grammar.ir import Grammar, Terminal
 from wfsa.grammar.lark.reader import read_lark
 from wfsa.grammar.regular import literal
 from wfsa.reference.longest import Place
-from wfsa.reference.runtime import LongestState, begun
+from wfsa.reference.runtime import LongestSituation, begun
 
 # s -> A b c x | D b c y | D bc z, and A and D are spelled alike.
 SPELLED = {"A": "a", "D": "a", "b": "b", "c": "c", "bc": "bc", "x": "x", "y": "y", "z": "z"}
@@ -35,8 +35,8 @@ def texts_of(mask: Any) -> set[str]:
 def test_configurations_of_different_stacks_are_not_merged() -> None:
     """The smallest case where the intersection of what inhibits lets in too much, and the union too little."""
     constraint: Any = reference.compile(MERGES, wfsa.Vocab(TOKENS))
-    behind_a = constraint.start().commit(0)
-    assert texts_of(behind_a.commit(1).commit(2).get_mask()) == {"x", "z"}
+    behind_a = constraint.begin().after(0)
+    assert texts_of(behind_a.after(1).after(2).allowed()) == {"x", "z"}
     text = TokenText.begin(LongestOracle(MERGES), TOKENS)
     for token in (0, 1, 2):
         after = text.commit(token)
@@ -50,16 +50,16 @@ def test_configurations_of_different_stacks_are_not_merged() -> None:
     merged = constraint.stacks.merged
     cuts = [cut for config in behind_a.configs for cut in behind_a._cut(config)]
     (_, a), (_, d) = cuts
-    joined: Any = LongestState(constraint, [begun(constraint, merged(a, d))])
-    assert texts_of(joined.commit(1).commit(2).get_mask()) == {"z"}
+    joined: Any = LongestSituation(constraint, [begun(constraint, merged(a, d))])
+    assert texts_of(joined.after(1).after(2).allowed()) == {"z"}
 
-    behind_b: Any = LongestState(constraint, cuts).commit(1)
+    behind_b: Any = LongestSituation(constraint, cuts).after(1)
     cuts = [cut for config in behind_b.configs for cut in behind_b._cut(config)]
     (of_a, a), (of_d, d) = cuts
     assert {t for t, _ in of_d.watch - of_a.watch} == {BC}
     both = Place(of_a.main | of_d.main, of_a.watch & of_d.watch), merged(a, d)
-    joined = LongestState(constraint, [both, *behind_b.configs])
-    assert texts_of(joined.commit(2).get_mask()) == {"x", "y", "z"}
+    joined = LongestSituation(constraint, [both, *behind_b.configs])
+    assert texts_of(joined.after(2).allowed()) == {"x", "y", "z"}
 
 
 STARS = 'start: (A|B)+\nA: "*"\nB: "**"\n'
@@ -68,32 +68,32 @@ STARS = 'start: (A|B)+\nA: "*"\nB: "**"\n'
 @pytest.mark.parametrize("n", range(1, 11))
 def test_rows_of_stars(n: int) -> None:
     """Cut in ones and twos in Fibonacci's number of ways."""
-    vocab = wfsa.Vocab([b"*", b"*" * n, b"</s>"], eos_ids=[2])
-    state: Any = reference.compile(read_lark(STARS), vocab).start()
+    vocab = wfsa.Vocab([b"*", b"*" * n, b"</s>"], eos_token_ids=[2])
+    state: Any = reference.compile(read_lark(STARS), vocab).begin()
     engine = wfsa.compile(read_lark(STARS), vocab).start()
     for token in (0, 1, 0):
-        assert list(state.get_mask()) == engine.get_mask().ids().tolist()
-        state = state.commit(token)
+        assert list(state.allowed()) == engine.get_mask().ids().tolist()
+        state = state.after(token)
         assert state is not None
         assert engine.commit(token)
 
 
 def test_too_many_readings_are_refused_before_they_are_listed() -> None:
-    vocab = wfsa.Vocab([b"*", b"*" * 200, b"</s>"], eos_ids=[2])
-    state: Any = reference.compile(read_lark(STARS), vocab, max_places=10_000).start()
-    with pytest.raises(wfsa.LimitError, match="more than 10000 places; raise max_places"):
-        state.get_mask()
+    vocab = wfsa.Vocab([b"*", b"*" * 200, b"</s>"], eos_token_ids=[2])
+    state: Any = reference.compile(read_lark(STARS), vocab, max_places=10_000).begin()
+    with pytest.raises(wfsa.errors.LimitError, match="more than 10000 places; raise max_places"):
+        state.allowed()
 
 
 def test_a_token_of_two_thousand_cuts() -> None:
     """No recursion over the cuts of a token."""
-    vocab = wfsa.Vocab([b"*", b"*" * 2000, b"</s>"], eos_ids=[2])
+    vocab = wfsa.Vocab([b"*", b"*" * 2000, b"</s>"], eos_token_ids=[2])
     grammar = Grammar((Terminal("A", literal("*"), match="any"),), ("s",), ((0, (0,)), (0, (~0, 0))), 0, "longest")
-    state: Any = reference.compile(grammar, vocab, max_places=1 << 22).start()
-    assert list(state.get_mask()) == [0, 1]
+    state: Any = reference.compile(grammar, vocab, max_places=1 << 22).begin()
+    assert list(state.allowed()) == [0, 1]
 
 
 def test_build_is_of_cfg() -> None:
     constraint = reference.compile(read_lark(STARS), wfsa.Vocab([b"*"]))
-    with pytest.raises(wfsa.GrammarError, match="needs the policy 'cfg'; under 'longest'"):
+    with pytest.raises(wfsa.errors.GrammarError, match="needs the policy 'cfg'; under 'longest'"):
         constraint.build()

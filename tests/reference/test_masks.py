@@ -26,22 +26,22 @@ MOST_PLACES = 50_000
 def test_masks_are_those_of_the_engine_and_of_the_definition(case: Case, walk: list[int]) -> None:
     vocab = build_vocab(case.vocab)
     engine = wfsa.compile(case.grammar, vocab).start()
-    state: Any = reference.compile(spelled_out(case.grammar), vocab, max_places=MOST_PLACES).start()
+    state: Any = reference.compile(spelled_out(case.grammar), vocab, max_places=MOST_PLACES).begin()
     text = begin(case)
     for n in walk:
         allowed = text.mask()
         try:
-            mask = set(state.get_mask())
-        except wfsa.LimitError:  # a few of the most ambiguous grammars: one in some hundreds
+            mask = set(state.allowed())
+        except wfsa.errors.LimitError:  # a few of the most ambiguous grammars: one in some hundreds
             event("the parser automaton is too large to be built")
             break
         assert mask == allowed == set(engine.get_mask().ids().tolist())
         for token in set(range(vocab.n_tokens)) - allowed:
-            assert state.commit(token) is None
+            assert state.after(token) is None
         token = choice(allowed, n)
         if token is None:
             break
-        state = state.commit(token)
+        state = state.after(token)
         assert state is not None
         assert engine.commit(token)
         after = text.commit(token)
@@ -55,24 +55,24 @@ def test_masks_are_those_of_the_engine_and_of_the_definition(case: Case, walk: l
 def test_an_automaton_that_would_be_too_large_is_refused() -> None:
     """Three rules that are nullable and lead to each other: readings of one token are exponentially many."""
     grammar = read_gbnf('root ::= (a | b)* \na ::= b a "x" | "x" | ""\nb ::= a b | "xx" | ""')
-    vocab = wfsa.Vocab([b"x", b"xx", b"xxx", b"xxxxxxx", b"</s>"], eos_ids=[4])
-    state = reference.compile(grammar, vocab, max_places=1000).start()
-    with pytest.raises(wfsa.LimitError, match="more than 1000 places; raise max_places"):
-        state.get_mask()
+    vocab = wfsa.Vocab([b"x", b"xx", b"xxx", b"xxxxxxx", b"</s>"], eos_token_ids=[4])
+    state = reference.compile(grammar, vocab, max_places=1000).begin()
+    with pytest.raises(wfsa.errors.LimitError, match="more than 1000 places; raise max_places"):
+        state.allowed()
 
 
 @pytest.mark.parametrize("named", [{"<tool>": 2}, {}])
 def test_special_tokens_are_found_by_their_names(named: dict[str, int]) -> None:
     """Names that a vocabulary was given, not only the bytes of the tokens."""
     tokens = [b"a", b"b", b"" if named else b"<tool>", b"</s>"]
-    vocab = wfsa.Vocab(tokens, special_ids=[2, 3], eos_ids=[3], special_names=named)
+    vocab = wfsa.Vocab(tokens, special_token_ids=[2, 3], eos_token_ids=[3], special_names=named)
     terminals = (Terminal("t", Tokens(name="<tool>")), Terminal("a", literal("a")))
     grammar = Grammar(terminals, ("s",), ((0, (0, 1)),), start=0)
-    state: Any = reference.compile(grammar, vocab).start()
+    state: Any = reference.compile(grammar, vocab).begin()
     engine = wfsa.compile(grammar, vocab).start()
     for token in (2, 0):
-        assert list(state.get_mask()) == engine.get_mask().ids().tolist() == [token]
-        state = state.commit(token)
+        assert list(state.allowed()) == engine.get_mask().ids().tolist() == [token]
+        state = state.after(token)
         assert engine.commit(token)
 
 
@@ -96,10 +96,10 @@ _A, _SPACE = Terminal("a", literal("a")), Terminal("w", literal(" "))
     ids=["name", "id", "negative id", "undefined", "start undefined", "symbol", "start", "nothing", "ignore", "token"],
 )
 def test_bad_grammars_are_refused_in_the_engines_words(grammar: Grammar) -> None:
-    vocab = wfsa.Vocab([b"a", b"b", b" ", b"</s>"], eos_ids=[3])
-    with pytest.raises(wfsa.GrammarError) as of_engine:
+    vocab = wfsa.Vocab([b"a", b"b", b" ", b"</s>"], eos_token_ids=[3])
+    with pytest.raises(wfsa.errors.GrammarError) as of_engine:
         wfsa.compile(grammar, vocab)
-    with pytest.raises(wfsa.GrammarError) as of_construction:
+    with pytest.raises(wfsa.errors.GrammarError) as of_construction:
         reference.compile(grammar, vocab)
     assert str(of_construction.value) == str(of_engine.value)
 
@@ -109,11 +109,11 @@ def test_all_automata_keep_the_limit() -> None:
     vocab = wfsa.Vocab([b"a" * n for n in range(1, 120)])
     cuts = Grammar((Terminal("a", plus(literal("a"))),), ("s",), ((0, (0,)), (0, (0, ~0))), 0)
     constraint = reference.compile(cuts, vocab, max_places=100)
-    with pytest.raises(wfsa.LimitError, match="more than 100 places; raise max_places"):
+    with pytest.raises(wfsa.errors.LimitError, match="more than 100 places; raise max_places"):
         constraint.terminal_automata.of(constraint.lexer.start)
     long = reference.compile(read_gbnf('root ::= "a"{200}'), wfsa.Vocab([b"a"]), max_places=100)
-    with pytest.raises(wfsa.LimitError, match="lexer has more than 100 states; raise max_places"):
+    with pytest.raises(wfsa.errors.LimitError, match="lexer has more than 100 states; raise max_places"):
         long.build()
     stars = reference.compile(replace(cuts, policy="longest"), wfsa.Vocab([b"a", b"aa"]), max_places=1)
-    with pytest.raises(wfsa.LimitError, match="more than 1 places; raise max_places"):
-        stars.start().get_mask()
+    with pytest.raises(wfsa.errors.LimitError, match="more than 1 places; raise max_places"):
+        stars.begin().allowed()

@@ -27,7 +27,7 @@ from wfsa.grammar.notation.gbnf import read_gbnf
 
 def part(file: VocabFile, n: int) -> wfsa.Vocab:
     """The first n tokens, which are the commonest behind the single bytes, and an end token."""
-    return wfsa.Vocab([*file.tokens[:n], b"</s>"], special_ids=[n], eos_ids=[n])
+    return wfsa.Vocab([*file.tokens[:n], b"</s>"], special_token_ids=[n], eos_token_ids=[n])
 
 
 def tokens_of(text: bytes, vocab: wfsa.Vocab, choose: random.Random) -> Iterator[int]:
@@ -64,18 +64,20 @@ def check(
     choose = random.Random(3)
     walks: list[Iterator[int] | None] = [*(tokens_of(text, vocab, choose) for text in texts), None, None]
     for walk in walks:
-        state, twin = literal.start(), engine.start()
-        text = oracle and TokenText.begin(oracle, list(vocab.tokens), vocab.special_ids.tolist(), vocab.eos_ids)
+        state, twin = literal.begin(), engine.start()
+        text = oracle and TokenText.begin(
+            oracle, list(vocab.tokens), vocab.special_token_ids.tolist(), vocab.eos_token_ids
+        )
         for n in range(300 if walk is not None else n_random):
             allowed = twin.get_mask().ids().tolist()
-            assert list(state.get_mask()) == allowed, twin.text()
+            assert list(state.allowed()) == allowed, twin.output_bytes()
             if text and n % every == every // 2:
-                assert sorted(text.mask()) == allowed, twin.text()
+                assert sorted(text.mask()) == allowed, twin.output_bytes()
             if not allowed:
                 break
-            token = choose.choice(allowed) if walk is None else next(walk, vocab.eos_ids[0])
-            state = state.commit(token)
-            assert (state is not None) == twin.commit(token) == (token in allowed), (twin.text(), token)
+            token = choose.choice(allowed) if walk is None else next(walk, vocab.eos_token_ids[0])
+            state = state.after(token)
+            assert (state is not None) == twin.commit(token) == (token in allowed), (twin.output_bytes(), token)
             text = text and text.commit(token)
             assert oracle is None or (text is not None) == (state is not None)
             if state is None or state.finished:
@@ -163,7 +165,7 @@ def test_schemas(number: int, size: int, shared_data: Path, vocab_npz: Callable[
             if len(grammar.rules) > 400:
                 continue
             literal = reference.compile(grammar, vocab)
-        except (GrammarError, wfsa.SchemaError):
+        except (GrammarError, wfsa.errors.SchemaError):
             continue
         n_ended += check(grammar, vocab, documents, n_random=8, literal=literal)
         n_checked += 1

@@ -17,8 +17,8 @@ from wfsa.grammar.ir import Grammar
 from wfsa.grammar.lark.reader import read_lark
 from wfsa.grammar.notation.gbnf import read_gbnf
 
-SUMS = wfsa.Vocab([b"a", b"b", b"+", b"</s>"], eos_ids=[3])
-BRACKETS = wfsa.Vocab([b"(", b")", b"a", b"</s>"], eos_ids=[3])
+SUMS = wfsa.Vocab([b"a", b"b", b"+", b"</s>"], eos_token_ids=[3])
+BRACKETS = wfsa.Vocab([b"(", b")", b"a", b"</s>"], eos_token_ids=[3])
 AMBIGUOUS = {
     "longest": lambda: read_lark('start: start "+" start | "a" | "b" start'),
     "cfg": lambda: read_gbnf('root ::= root "+" root | "a" | "b" root'),
@@ -33,27 +33,27 @@ NESTED = {
 def test_sums_of_a_hundred(policy: str) -> None:
     """The graph of stacks of a + a + … has exponentially many ways down; comparing two took as long."""
     grammar: Grammar = AMBIGUOUS[policy]()
-    state: Any = reference.compile(grammar, SUMS).start()
+    state: Any = reference.compile(grammar, SUMS).begin()
     engine = wfsa.compile(grammar, SUMS).start()
     for _ in range(100):
         for token in (0, 2):
-            state = state.commit(token)
+            state = state.after(token)
             assert engine.commit(token)
-            assert list(state.get_mask()) == engine.get_mask().ids().tolist()
+            assert list(state.allowed()) == engine.get_mask().ids().tolist()
     assert len(state.constraint.stacks) < 1000
 
 
 @pytest.mark.parametrize("policy", NESTED)
 def test_brackets_within_brackets(policy: str) -> None:
     """RecursionError within 1,200 brackets, once."""
-    state: Any = reference.compile(NESTED[policy](), BRACKETS).start()
+    state: Any = reference.compile(NESTED[policy](), BRACKETS).begin()
     for _ in range(3000):
-        state = state.commit(0)
-    assert list(state.get_mask()) == [0, 2]
-    state = state.commit(2)
+        state = state.after(0)
+    assert list(state.allowed()) == [0, 2]
+    state = state.after(2)
     for _ in range(3000):
-        state = state.commit(1)
-    assert list(state.get_mask()) == [3]
+        state = state.after(1)
+    assert list(state.allowed()) == [3]
 
 
 def test_nodes_are_gone_with_their_states() -> None:
@@ -65,9 +65,9 @@ def test_nodes_are_gone_with_their_states() -> None:
         node = (stacks.node(1, node),)
     assert len(stacks) == 100_001
     del node
-    state: Any = constraint.start()
+    state: Any = constraint.begin()
     for token in (0, 0, 2):
-        state = state.commit(token)
+        state = state.after(token)
     del state
     gc.collect()
     assert len(stacks) == 1

@@ -47,7 +47,7 @@ def derived(rules: Rules, start: int, nullable: Iterable[int] = (), longest: int
 def form_of(grammar: Grammar) -> NormalForm:
     try:
         return normal_form(grammar, Lexer(grammar.terminals).nullable)
-    except wfsa.GrammarError as error:
+    except wfsa.errors.GrammarError as error:
         assert "derives nothing" in str(error)
         assume(False)
         raise
@@ -59,7 +59,7 @@ def test_a_normal_form_has_the_same_language(grammar: Grammar) -> None:
     expected = derived(grammar.rules, grammar.start, Lexer(grammar.terminals).nullable)
     try:
         form = normal_form(grammar, Lexer(grammar.terminals).nullable)
-    except wfsa.GrammarError:
+    except wfsa.errors.GrammarError:
         assert not expected
         return
     top = form.rules[0][0]

@@ -27,8 +27,7 @@ class Source:
     sound: bool = True  # is it one that has to compile
 
 
-def _schema(name: str, schema: Any, sound: bool = True, **schema_options: Any) -> Source:
-    options = {"schema_options": wfsa.SchemaOptions(**schema_options)} if schema_options else {}
+def _schema(name: str, schema: Any, sound: bool = True, **options: Any) -> Source:
     return Source(name, wfsa.compile_json_schema, schema, options, sound)
 
 

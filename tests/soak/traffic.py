@@ -71,7 +71,7 @@ def compiling(service: Service, choose: random.Random) -> None:
 def decoding(service: Service, choose: random.Random) -> None:
     name, constraint = service.any(choose)
     tally, vocab, state = service.tally, service.vocab, constraint.start()
-    buffer = np.zeros((1, (vocab.size + 31) // 32), np.int32)
+    buffer = np.zeros((1, (vocab.logits_size + 31) // 32), np.int32)
     for _ in range(choose.randrange(2 * STEPS)):
         begun = own_time()
         state.fill_bitmask(buffer, row=0)
@@ -79,7 +79,7 @@ def decoding(service: Service, choose: random.Random) -> None:
         allowed = np.flatnonzero(np.unpackbits(buffer.view(np.uint8), bitorder="little"))
         if not len(allowed):
             if not state.is_finished():
-                tally.is_wrong(f"{name}: nothing may follow {state.text()[-200:]!r}")
+                tally.is_wrong(f"{name}: nothing may follow {state.output_bytes()[-200:]!r}")
             break
         what = choose.random()
         if what < 0.02:
@@ -92,38 +92,42 @@ def decoding(service: Service, choose: random.Random) -> None:
         elif what < 0.11:
             _closed(service, name, state)
         elif what < 0.13:
-            _drafted(state, [int(t) for t in choose.choices(range(vocab.size), k=4)])
+            _drafted(state, [int(t) for t in choose.choices(range(vocab.logits_size), k=4)])
         token = int(allowed[choose.randrange(len(allowed))])
         begun = own_time()
         taken = state.commit(token)
         tally.took("commit", own_time() - begun, name)
         if not taken:
-            tally.is_wrong(f"{name}: token {token} is in the mask behind {state.text()[-200:]!r} and was refused")
+            tally.is_wrong(
+                f"{name}: token {token} is in the mask behind {state.output_bytes()[-200:]!r} and was refused"
+            )
             break
     tally.count("texts")
 
 
 def _judged(service: Service, choose: random.Random, name: str, state: wfsa.State, buffer: np.ndarray) -> None:
-    bits = np.unpackbits(buffer.view(np.uint8), bitorder="little")[: service.vocab.size]
+    bits = np.unpackbits(buffer.view(np.uint8), bitorder="little")[: service.vocab.logits_size]
     inside, outside = np.flatnonzero(bits), np.flatnonzero(bits == 0)
     for tokens, wanted in ((inside, True), (outside, False)):
         for token in choose.sample(list(tokens), min(40, len(tokens))):
             if state.fork().commit(int(token)) != wanted:
-                service.tally.is_wrong(f"{name}: the mask says {wanted} for {token} behind {state.text()[-200:]!r}")
+                service.tally.is_wrong(
+                    f"{name}: the mask says {wanted} for {token} behind {state.output_bytes()[-200:]!r}"
+                )
     service.tally.count("masks judged")
 
 
 def _closed(service: Service, name: str, state: wfsa.State) -> None:
     try:
-        end = state.closing(2000, budget=1 << 12)  # more would keep a processor busy for seconds
-    except wfsa.LimitError as error:  # it says so, and when
+        end = state.shortest_completion(2000, max_steps=1 << 12)  # more would keep a processor busy for seconds
+    except wfsa.errors.LimitError as error:  # it says so, and when
         service.tally.refused(f"closing(): {error}")
         return
     if end is None:
         return
     there = state.fork()
     if (end and not there.commit_bytes(end)) or not there.is_accepting():
-        service.tally.is_wrong(f"{name}: closing() ends {state.text()[-200:]!r} with {end!r}")
+        service.tally.is_wrong(f"{name}: closing() ends {state.output_bytes()[-200:]!r} with {end!r}")
     service.tally.count("ends found")
 
 
@@ -136,7 +140,7 @@ def _drafted(state: wfsa.State, tokens: list[int]) -> None:
 def batching(service: Service, choose: random.Random) -> None:
     """Many texts side by side, as a serving engine has them."""
     states = [service.any(choose)[1].start() for _ in range(choose.choice([4, 32, 128]))]
-    buffer = np.zeros((len(states), (service.vocab.size + 31) // 32), np.int32)
+    buffer = np.zeros((len(states), (service.vocab.logits_size + 31) // 32), np.int32)
     for _ in range(20):
         begun = own_time()
         wfsa.fill_bitmasks(states, buffer, threads=choose.choice([1, 2, 4]))

@@ -28,7 +28,9 @@ from wfsa.grammar.structural_tag.xml_styles import STYLES
 pytestmark = pytest.mark.engine
 MARKS = sorted({m for form in FORMATS.values() for m in (*form.marks, form.begin, form.end, form.opening) if m})
 PIECES = sorted({*MARKS, *(s.key for s in STYLES.values()), "<|python_tag|>", '{"name": "', "aa", '": '})
-VOCAB = wfsa.Vocab([*(bytes([b]) for b in range(256)), *map(str.encode, PIECES), b"<eos>"], eos_ids=[256 + len(PIECES)])
+VOCAB = wfsa.Vocab(
+    [*(bytes([b]) for b in range(256)), *map(str.encode, PIECES), b"<eos>"], eos_token_ids=[256 + len(PIECES)]
+)
 LIKELY = frozenset(b'ab1x<>/"\\\n ]{') | set(range(256, 256 + len(PIECES)))
 EVERY = [None, *FORMATS]
 TRICKY = ["", "a", "\n", " x ", "12", "null", "true", "[]", '{"a": 1}', '"q"', "é\\", "; ", "}, ", "]", *MARKS]
@@ -137,13 +139,13 @@ def walked(constraint: wfsa.Constraint, choose: random.Random) -> str:
     state = constraint.start()
     left = state.min_tokens() + choose.randint(0, 60)
     while not state.is_finished():
-        ids = state.get_mask(budget=left).ids().tolist()
+        ids = state.get_mask(max_tokens=left).ids().tolist()
         if state.is_accepting() and choose.random() < 0.1:
             break
         likely = [i for i in ids if i in LIKELY]
         assert state.commit(choose.choice(likely if likely and choose.random() < 0.9 else ids))
         left -= 1
-    return state.text().decode()
+    return state.output_bytes().decode()
 
 
 def check_walk(form: str | None, choice: str | None, seed: int) -> int:
@@ -152,7 +154,7 @@ def check_walk(form: str | None, choice: str | None, seed: int) -> int:
     tools = [{"name": "f", "parameters": schema}, {"name": "now"}]
     try:
         constraint = wfsa.compile_tools(tools, VOCAB, format=form, tool_choice=choice, mode="lazy")
-    except wfsa.SchemaError as error:
+    except wfsa.errors.SchemaError as error:
         assert "no document satisfies" in str(error)
         return 0
     judge = jsonschema_rs.validator_for(schema, validate_formats=True)
@@ -172,7 +174,7 @@ def check_walk(form: str | None, choice: str | None, seed: int) -> int:
     return len(found)
 
 
-def arguments_in(form: str | None, call: wfsa.Call) -> Any:
+def arguments_in(form: str | None, call: wfsa.calls.Call) -> Any:
     """What the arguments of a call in an XML-like style can be read as, by another reader; None in JSON."""
     if form is None or FORMATS[form].style == "json":
         return None
@@ -336,7 +338,7 @@ def test_tools_by_name(form: str | None) -> None:
 )
 def test_wrong_tools_are_refused_with_a_remedy(tools: Any, message: str) -> None:
     pytest.importorskip("pydantic")
-    with pytest.raises(wfsa.SchemaError, match=message):
+    with pytest.raises(wfsa.errors.SchemaError, match=message):
         wfsa.compile_tools(tools, VOCAB)
 
 
@@ -371,7 +373,7 @@ def test_no_call_is_written_under_the_choice_none(form: str) -> None:
         assert takes(constraint, text)
         found = constraint.calls(text)
         assert found == [] and found.content == text
-    with pytest.raises(wfsa.SchemaError, match="tool_choice needs the format"):
+    with pytest.raises(wfsa.errors.SchemaError, match="tool_choice needs the format"):
         wfsa.compile_tools(TOOLS, VOCAB, tool_choice="none")
 
 
@@ -383,7 +385,7 @@ def test_calls_that_are_cut_off_are_refused(form: str | None) -> None:
     for end in range(begin, len(text)):
         try:
             wfsa.read_calls(text[:end], TOOLS, format=form)
-        except wfsa.DecodingError as error:
+        except wfsa.errors.DecodingError as error:
             assert "cut off" in str(error), (text[:end], str(error))
         else:
             assert text[end:].strip() == "", text[:end]
@@ -399,15 +401,15 @@ def test_calls_that_are_cut_off_are_refused(form: str | None) -> None:
     ],
 )
 def test_texts_that_no_constraint_allows(text: Any, message: str) -> None:
-    with pytest.raises(wfsa.DecodingError, match=message):
+    with pytest.raises(wfsa.errors.DecodingError, match=message):
         compiled("hermes", "auto").calls(text)
 
 
 def test_a_constraint_of_another_kind_has_no_calls() -> None:
     for constraint in (
         wfsa.compile_regex("a", VOCAB),
-        wfsa.compile_choice(["a"], VOCAB),
+        wfsa.compile_texts(["a"], VOCAB),
         wfsa.compile_tools({"type": "json_object"}, VOCAB),
     ):
-        with pytest.raises(wfsa.DecodingError, match=r"does not come from tools; .* wfsa\.read_calls"):
+        with pytest.raises(wfsa.errors.DecodingError, match=r"does not come from tools; .* wfsa\.read_calls"):
             constraint.calls("a")

@@ -16,7 +16,7 @@ SPECIAL = ["<|call|>", "<|end|>", "<|eos|>"]
 N = len(TEXT)
 CALL, END, EOS = N, N + 1, N + 2
 VOCAB = wfsa.Vocab(
-    [*TEXT, *map(str.encode, SPECIAL)], special_ids=[CALL, END, EOS], eos_ids=[EOS],
+    [*TEXT, *map(str.encode, SPECIAL)], special_token_ids=[CALL, END, EOS], eos_token_ids=[EOS],
     special_names={name: N + k for k, name in enumerate(SPECIAL)},
 )  # fmt: skip
 CITY: dict[str, Any] = {
@@ -87,10 +87,10 @@ def test_schemas_in_text_have_their_options_and_a_bound_on_white_space() -> None
 
 
 def test_schemas_of_formats_refer_to_the_registry() -> None:
-    options = wfsa.SchemaOptions(registry={"https://example.org/seven": {"const": 7}})
+    options = wfsa.grammar.json_schema.SchemaOptions(registry={"https://example.org/seven": {"const": 7}})
     holder = schema({"properties": {"a": {"$ref": "https://example.org/seven"}}, "required": ["a"]})
     form = {"type": "sequence", "elements": [tag("<a>", holder, "</a>"), tag("<b>", holder, "</b>")]}
-    constraint = wfsa.compile_structural_tag({"format": form}, VOCAB, schema_options=options)
+    constraint = wfsa.compile_structural_tag({"format": form}, VOCAB, **options.keywords())
     assert takes(constraint, '<a>{"a": 7}</a><b>{"a": 7}</b>') and not takes(constraint, '<a>{"a": 8')
 
 
@@ -278,7 +278,7 @@ NO_TAGS = [7, "{", {}, {"format": 3}, {"type": "x", "format": ANY}, {"structures
 
 @pytest.mark.parametrize("whole", NO_TAGS)
 def test_what_is_no_structural_tag(whole: Any) -> None:
-    with pytest.raises(wfsa.SchemaError, match="at \\$"):
+    with pytest.raises(wfsa.errors.SchemaError, match="at \\$"):
         wfsa.compile_structural_tag(whole, VOCAB)
 
 
@@ -286,7 +286,7 @@ def test_deep_nesting_is_refused() -> None:
     form: Any = ANY
     for _ in range(5000):
         form = {"type": "optional", "content": form}
-    with pytest.raises(wfsa.LimitError, match="nested more than"):
+    with pytest.raises(wfsa.errors.LimitError, match="nested more than"):
         compiled(form)
 
 

@@ -14,7 +14,7 @@ import wfsa
 from wfsa.grammar.json_schema.read.strict import strict_schema
 
 pytestmark = pytest.mark.engine
-VOCAB = wfsa.Vocab([*(bytes([b]) for b in range(256)), b"<eos>"], eos_ids=[256])
+VOCAB = wfsa.Vocab([*(bytes([b]) for b in range(256)), b"<eos>"], eos_token_ids=[256])
 OPEN = {
     "type": "object",
     "properties": {"city": {"$ref": "#/$defs/city"}, "days": {"type": "integer"}},

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.engine
 SPECIAL = ["<|python_tag|>", "[TOOL_CALLS]", "<|eos|>"]
 PLAIN = wfsa.Vocab([bytes([b]) for b in range(256)])
 NAMED = wfsa.Vocab(
-    [*(bytes([b]) for b in range(256)), *map(str.encode, SPECIAL)], special_ids=[256, 257, 258], eos_ids=[258],
+    [*(bytes([b]) for b in range(256)), *map(str.encode, SPECIAL)], [256, 257, 258], [258],
     special_names={name: 256 + k for k, name in enumerate(SPECIAL)},
 )  # fmt: skip
 
@@ -87,7 +87,7 @@ def test_mistral() -> None:
     ],
 )
 def test_what_is_wrong_about_tools_is_told(arguments: Any, message: str) -> None:
-    with pytest.raises(wfsa.SchemaError, match=message):
+    with pytest.raises(wfsa.errors.SchemaError, match=message):
         wfsa.compile_tools(TOOLS, PLAIN, **arguments)
 
 
@@ -155,7 +155,7 @@ def test_requests_that_ask_for_nothing(request_: Any) -> None:
     ],
 )
 def test_requests_that_are_wrong(request_: Any, message: str) -> None:
-    with pytest.raises(wfsa.SchemaError, match=message):
+    with pytest.raises(wfsa.errors.SchemaError, match=message):
         wfsa.compile_request(request_, PLAIN)
 
 
@@ -172,7 +172,7 @@ REFERRED = {
 @pytest.mark.parametrize("form", [None, *FORMATS])
 @pytest.mark.parametrize("parameters", [False, {"type": "integer"}, {"enum": [1, "a"]}, REFERRED])
 def test_arguments_are_objects(form: str | None, parameters: Any) -> None:
-    with pytest.raises(wfsa.SchemaError, match=r"no document satisfies the schema: .* at \$"):
+    with pytest.raises(wfsa.errors.SchemaError, match=r"no document satisfies the schema: .* at \$"):
         wfsa.compile_tools([tool("f", parameters)], PLAIN, format=form, mode="lazy")
 
 
@@ -193,7 +193,7 @@ def test_tool_names_are_quoted_or_refused(form: str, name: str) -> None:
     text = json.dumps(name, ensure_ascii=False) if written.is_quoted else name
     barred = written.marks if written.is_quoted else (*written.marks, *written.not_in_names)
     if any(mark in name for mark in barred) or (not written.is_quoted and name != name.strip()):
-        with pytest.raises(wfsa.SchemaError, match=r"has no spelling in this format: .*; rename it at \$\[0\]"):
+        with pytest.raises(wfsa.errors.SchemaError, match=r"has no spelling in this format: .*; rename it at \$\[0\]"):
             wfsa.compile_tools([tool(name)], PLAIN, format=form, mode="lazy")
         return
     constraint = wfsa.compile_tools([tool(name)], PLAIN, format=form, tool_choice=name, mode="lazy")

@@ -14,7 +14,7 @@ from tests.structural_tag.twin import NAMED, TOKEN, accepts
 
 pytestmark = pytest.mark.engine
 TOKENS = [*(bytes([b]) for b in range(256)), b"ab", b"ba", b"aab", b"abb", NAMED.encode()]
-VOCAB = wfsa.Vocab(TOKENS, special_ids=[len(TOKENS) - 1])
+VOCAB = wfsa.Vocab(TOKENS, special_token_ids=[len(TOKENS) - 1])
 TEXTS = ["".join(letters) for n in range(8) for letters in product("ab", repeat=n)]
 WITH_TOKENS = ["".join(letters) for n in range(5) for letters in product(["a", "b", NAMED, TOKEN], repeat=n)]
 WORDS = st.text("ab", min_size=1, max_size=3)
@@ -75,10 +75,10 @@ def check(form: dict[str, Any], mode: str, texts: list[str] = TEXTS) -> None:
     wanted = {text for text in texts if accepts(form, text)}
     try:
         constraint = wfsa.compile_structural_tag({"type": "structural_tag", "format": form}, VOCAB, mode=mode)  # type: ignore[arg-type]
-    except wfsa.GrammarError:
+    except wfsa.errors.GrammarError:
         assert not wanted
         return
-    except wfsa.SchemaError as error:
+    except wfsa.errors.SchemaError as error:
         assert "no document" in str(error) and not wanted
         return
     found = set()

@@ -115,9 +115,9 @@ def compiled(style: str, schema: Any, **options: Any) -> wfsa.GrammarConstraint 
     form = {"type": "arguments", "json_schema": schema, "style": style}
     try:
         return wfsa.compile_structural_tag(
-            {"format": form}, VOCAB, mode="lazy", schema_options=wfsa.SchemaOptions(**options)
+            {"format": form}, VOCAB, mode="lazy", **options
         )
-    except wfsa.SchemaError as error:
+    except wfsa.errors.SchemaError as error:
         assert "no document satisfies" in str(error), (schema, error)
         return None
 
@@ -128,7 +128,7 @@ def walked(constraint: wfsa.Constraint, choose: random.Random) -> str | None:
     left = state.min_tokens() + choose.randint(0, 60)
     out: list[int] = []
     while True:
-        ids = state.get_mask(budget=left).ids().tolist()
+        ids = state.get_mask(max_tokens=left).ids().tolist()
         assert ids or state.is_accepting(), bytes(b"".join(VOCAB.tokens[i] for i in out))
         if state.is_accepting() and (not ids or choose.random() < 0.3):
             break
@@ -354,7 +354,7 @@ MALFORMED = [
 @pytest.mark.parametrize("schema", MALFORMED)
 @pytest.mark.parametrize("style", STYLES)
 def test_malformed_schemas_are_refused_with_a_place(style: str, schema: Any) -> None:
-    with pytest.raises(wfsa.SchemaError, match=r"at \$\.format\.json_schema") as caught:
+    with pytest.raises(wfsa.errors.SchemaError, match=r"at \$\.format\.json_schema") as caught:
         wfsa.compile_structural_tag({"format": {"type": "arguments", "json_schema": schema, "style": style}}, VOCAB)
     assert "defect" not in str(caught.value)
 

@@ -13,16 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wfsa
-from wfsa import TextConstraint
 from wfsa.errors import ItemError, StateError
 from wfsa.items import ItemIndex
+from wfsa.texts import TextConstraint
 
 TOKENS: list[bytes | None] = [
     b"a", b"b", b"c", b"ab", b"ba", b"abc", b"aa", b"aaaa", b"cab", b"b", b"\xc3", b"\xa4", "ä".encode(), b"<eos>",
     b"<pad>", None, b"bcab", b"ca",
 ]  # fmt: skip
 EOS, PAD = 13, 14
-VOCAB = wfsa.Vocab(TOKENS, special_ids=[PAD], eos_ids=[EOS], size=40)
+VOCAB = wfsa.Vocab(TOKENS, special_token_ids=[PAD], eos_token_ids=[EOS], logits_size=40)
 TEXTS = st.text("abcä", min_size=1, max_size=7)
 
 
@@ -52,7 +52,7 @@ def test_masks_along_a_walk(names: list[str], choices: list[int], hub: int) -> N
         assert buffer[1, 2:].tolist() == [0, 0] and (buffer[0] == -1).all()
         assert set(state.next_bytes()) == {t[len(prefix)] for t in texts if t.startswith(prefix) and t != prefix}
         below = [t[len(prefix) :] for t in texts if t.startswith(prefix)]
-        forced = state.forced()
+        forced = state.forced_bytes()
         assert all(t.startswith(forced) for t in below)
         if b"" not in below:
             assert b"" in {t[len(forced) :] for t in below} or len({t[len(forced)] for t in below}) > 1
@@ -92,9 +92,9 @@ def test_no_bytes_are_no_commit() -> None:
         assert state.commit_bytes(b"ab") and state.commit_bytes(b"") and state.n_commits == 1
         assert state.commit(EOS) and state.commit_bytes(b"") and state.n_commits == 2
         state.rollback(1)
-        assert not state.is_finished() and state.is_accepting() and state.text() == b"ab"
+        assert not state.is_finished() and state.is_accepting() and state.output_bytes() == b"ab"
         state.rollback(1)
-        assert state.text() == b""
+        assert state.output_bytes() == b""
         with pytest.raises(StateError):
             state.rollback(1)
 
@@ -102,7 +102,7 @@ def test_no_bytes_are_no_commit() -> None:
 @given(st.lists(st.binary(min_size=1, max_size=4), min_size=1, max_size=30))
 @settings(deadline=None, max_examples=50)
 def test_any_bytes(names: list[bytes]) -> None:
-    vocab = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"\x00\x01", b""], eos_ids=[257])
+    vocab = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"\x00\x01", b""], eos_token_ids=[257])
     offsets = np.cumsum([0, *map(len, names)])
     constraint = wfsa.compile_texts((np.frombuffer(b"".join(names), np.uint8), offsets), vocab, hub=2)
     for name in names:
@@ -137,7 +137,11 @@ def test_what_is_loaded_equals_what_was_saved(names: list[str], choices: list[in
     for choice in choices:
         want = sorted(oracle(texts, prefix))
         assert one.get_mask() == two.get_mask() and two.get_mask().ids().tolist() == want
-        assert (one.text_index(), one.n_texts, one.forced()) == (two.text_index(), two.n_texts, two.forced())
+        assert (one.text_index(), one.n_texts, one.forced_bytes()) == (
+            two.text_index(),
+            two.n_texts,
+            two.forced_bytes(),
+        )
         token_id = want[choice % len(want)]
         assert one.commit(token_id) and two.commit(token_id)
         if token_id == EOS:
@@ -242,7 +246,7 @@ def test_names_of_special_tokens_are_refused_with_the_remedy() -> None:
     """Special tokens are never text, so such texts would allow nothing but the letter "<"."""
     texts = ["plain", "<sid_1><sid_2>", "<sid_1><sid_3>"]
     said = r"text 1, '<sid_1><sid_2>', begins with the special token '<sid_1>' \(id 257\).*ItemIndex\.build"
-    for compile_texts in (wfsa.compile_texts, wfsa.compile_choice):
+    for compile_texts in (wfsa.compile_texts, wfsa.compile_texts):
         with pytest.raises(ItemError, match=said):
             compile_texts(texts, SIDS)
     with pytest.raises(ItemError, match=r"special_names='match'; it is one of error, letters"):

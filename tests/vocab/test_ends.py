@@ -39,7 +39,7 @@ def ends(*arguments: Any, **keywords: Any) -> list[int]:
     """The end ids, where nothing is to be told."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found: list[int] = Vocab.from_tokenizer(*arguments, **keywords).eos_ids.tolist()
+        found: list[int] = Vocab.from_tokenizer(*arguments, **keywords).eos_token_ids.tolist()
     return found
 
 
@@ -59,10 +59,10 @@ def test_ends_by_name_without_padding() -> None:
     tokenizer.enable_padding(pad_id=0, pad_token="<|endoftext|>")
     assert ends(tokenizer) == [2]
     assert ends(fast(pad_token="<|im_end|>")) == [0]  # declares none either
-    with pytest.warns(VocabWarning, match=r"<\|endoftext\|> \(0\) and <\|im_end\|> \(2\).*eos_ids=") as told:
-        assert Vocab.from_tokenizer(trained()).eos_ids.tolist() == [0, 2]
+    with pytest.warns(VocabWarning, match=r"<\|endoftext\|> \(0\) and <\|im_end\|> \(2\).*eos_token_ids=") as told:
+        assert Vocab.from_tokenizer(trained()).eos_token_ids.tolist() == [0, 2]
     assert told[0].filename == __file__
-    assert ends(trained(), eos_ids=[3]) == [3]
+    assert ends(trained(), eos_token_ids=[3]) == [3]
 
 
 def test_padding_that_is_the_only_end() -> None:
@@ -99,10 +99,12 @@ def test_the_configuration_agrees(eos: Any) -> None:
 def test_the_configuration_differs(eos: Any) -> None:
     want = [0] if eos in (0, [0]) else [0, 2]
     for config in configurations(eos):
-        with pytest.warns(VocabWarning, match=r"<\|im_end\|> \(2\), and the model's configuration .*eos_ids=") as told:
+        with pytest.warns(
+            VocabWarning, match=r"<\|im_end\|> \(2\), and the model's configuration .*eos_token_ids="
+        ) as told:
             vocab = Vocab.from_tokenizer(fast(eos_token="<|im_end|>"), model_config=config)
-        assert vocab.eos_ids.tolist() == want and told[0].filename == __file__
-        assert ends(fast(eos_token="<|im_end|>"), model_config=config, eos_ids=[2]) == [2]  # nothing left to tell
+        assert vocab.eos_token_ids.tolist() == want and told[0].filename == __file__
+        assert ends(fast(eos_token="<|im_end|>"), model_config=config, eos_token_ids=[2]) == [2]  # nothing left to tell
 
 
 def test_a_configuration_without_an_end() -> None:
@@ -118,8 +120,8 @@ def test_transformers_configurations() -> None:
     config = transformers.LlamaConfig(vocab_size=320, eos_token_id=2, hidden_size=8, num_attention_heads=1,
                                       num_hidden_layers=1, intermediate_size=8)  # fmt: skip
     vocab = Vocab.from_tokenizer(tokenizer, model_config=config)
-    assert vocab.size == 320 and vocab.n_tokens == len(tokenizer)
-    assert Vocab.from_tokenizer(tokenizer, model_config=config, size=512).size == 512
+    assert vocab.logits_size == 320 and vocab.n_tokens == len(tokenizer)
+    assert Vocab.from_tokenizer(tokenizer, model_config=config, logits_size=512).logits_size == 512
 
 
 def test_a_model() -> None:
@@ -130,7 +132,7 @@ def test_a_model() -> None:
     model = transformers.LlamaForCausalLM(config)
     model.generation_config.eos_token_id = [2]
     vocab = Vocab.from_tokenizer(fast(eos_token="<|im_end|>"), model_config=model)
-    assert vocab.size == 320 and vocab.eos_ids.tolist() == [2]
+    assert vocab.logits_size == 320 and vocab.eos_token_ids.tolist() == [2]
 
 
 def test_fewer_logits_than_tokens() -> None:
@@ -139,7 +141,7 @@ def test_fewer_logits_than_tokens() -> None:
     n = len(tokenizer)
     with pytest.warns(VocabWarning, match=f"logits for {n - 2}: tokens from {n - 2} .'<new>'. on are left out"):
         vocab = Vocab.from_tokenizer(tokenizer, model_config={"vocab_size": n - 2})
-    assert vocab.n_tokens == vocab.size == n - 2 and vocab.eos_ids.tolist() == [2]
+    assert vocab.n_tokens == vocab.logits_size == n - 2 and vocab.eos_token_ids.tolist() == [2]
 
 
 def test_no_configuration() -> None:
@@ -170,21 +172,21 @@ def test_a_folder(tmp_path: Path) -> None:
         warnings.simplefilter("error")
         vocab = Vocab.from_pretrained(folder)
         assert Vocab.from_file(folder) == vocab == Vocab.from_pretrained(str(folder))
-    assert vocab.eos_ids.tolist() == [2] and vocab.size == 320 and vocab.name == "tiny-chat"
-    assert Vocab.from_pretrained(folder, eos_ids=[0], size=400).size == 400
+    assert vocab.eos_token_ids.tolist() == [2] and vocab.logits_size == 320 and vocab.name == "tiny-chat"
+    assert Vocab.from_pretrained(folder, eos_token_ids=[0], logits_size=400).logits_size == 400
 
 
 def test_a_folder_that_disagrees(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "m", tokenizer_config={"eos_token": "<|im_end|>"}, config={"eos_token_id": [0, 2]})
     with pytest.warns(VocabWarning, match="m declares the end") as told:
-        assert Vocab.from_pretrained(folder).eos_ids.tolist() == [0, 2]
+        assert Vocab.from_pretrained(folder).eos_token_ids.tolist() == [0, 2]
     assert told[0].filename == __file__
 
 
 def test_a_folder_with_a_tokenizer_only(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "m", special_tokens_map={"eos_token": {"content": "<|im_end|>"}})
     vocab = Vocab.from_pretrained(folder)
-    assert vocab.eos_ids.tolist() == [2] and vocab.size == vocab.n_tokens
+    assert vocab.eos_token_ids.tolist() == [2] and vocab.logits_size == vocab.n_tokens
     with pytest.warns(VocabWarning, match="by their names"):
         Vocab.from_pretrained(write_folder(tmp_path / "n", tokenizer_config={"eos_token": "<|nothing|>"}))
 
@@ -205,7 +207,7 @@ def test_a_folder_with_a_sentencepiece_model(tmp_path: Path) -> None:
         byte_fallback=True, hard_vocab_limit=False, minloglevel=2,
     )  # fmt: skip
     plain = Vocab.from_pretrained(tmp_path)
-    assert plain == Vocab.from_file(tmp_path / "tokenizer.model") and plain.eos_ids.tolist() == [2]
+    assert plain == Vocab.from_file(tmp_path / "tokenizer.model") and plain.eos_token_ids.tolist() == [2]
     n = plain.n_tokens
     added = {
         "2": {"content": "</s>", "special": True},
@@ -215,8 +217,8 @@ def test_a_folder_with_a_sentencepiece_model(tmp_path: Path) -> None:
     settings = {"added_tokens_decoder": added, "eos_token": "<|im_end|>"}
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
     vocab = Vocab.from_pretrained(tmp_path)
-    assert vocab.n_tokens == n + 2 and vocab.eos_ids.tolist() == [n + 1]
-    assert vocab.tokens[n] == b"<tool>" and n not in vocab.special_ids and 2 in vocab.special_ids
+    assert vocab.n_tokens == n + 2 and vocab.eos_token_ids.tolist() == [n + 1]
+    assert vocab.tokens[n] == b"<tool>" and n not in vocab.special_token_ids and 2 in vocab.special_token_ids
     for bad in ({"x": {"content": "a"}}, {"5": 3}, {str(10**12): {"content": "a"}}):
         (tmp_path / "tokenizer_config.json").write_text(json.dumps({"added_tokens_decoder": bad}))
         with pytest.raises(VocabError, match=r"is not a token|the id 1000000000000 is too large"):

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from tests.fuzz.limits import resident
-from wfsa import ArtifactError, Vocab, VocabError
+from wfsa import Vocab
+from wfsa.errors import ArtifactError, VocabError
 
 BYTE_LEVEL = {"type": "ByteLevel"}
 MOST_BYTES = 64 << 20  # that a reader of a small file may take: the process's own, and the error's
@@ -90,7 +91,7 @@ def test_hostile_tokenizers_are_refused(name: str, tmp_path: Path) -> None:
     refused(path, message)
 
 
-@pytest.mark.filterwarnings("ignore::wfsa.VocabWarning")
+@pytest.mark.filterwarnings("ignore::wfsa.errors.VocabWarning")
 def test_odd_tokenizers_are_read(tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
     odd = [
@@ -105,7 +106,7 @@ def test_odd_tokenizers_are_read(tmp_path: Path) -> None:
         assert Vocab.from_file(path).n_tokens in (1, 2)
 
 
-@pytest.mark.filterwarnings("ignore::wfsa.VocabWarning")
+@pytest.mark.filterwarnings("ignore::wfsa.errors.VocabWarning")
 def test_configurations_beside_a_tokenizer(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text(json.dumps(tokenizer({"a": 0})))
     for settings in ({"eos_token_id": 10**30}, {"eos_token_id": [5]}, {"vocab_size": 2**40}):
@@ -204,12 +205,12 @@ def test_a_sentencepiece_model_with_added_tokens(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.parametrize("ids", [["2"], [2.0], [None], "2", [2**70], [-1], [3]])
 def test_ids_of_a_caller_are_whole_numbers(ids: Any) -> None:
-    with pytest.raises(VocabError, match="special_ids"):
-        Vocab([b"a", b"b", b"</s>"], special_ids=ids, eos_ids=[2])
+    with pytest.raises(VocabError, match="special_token_ids"):
+        Vocab([b"a", b"b", b"</s>"], special_token_ids=ids, eos_token_ids=[2])
     with pytest.raises(VocabError, match="special_names"):
-        Vocab([b"a", b"b", b"</s>"], eos_ids=[2], special_names={"x": ids[0]})
+        Vocab([b"a", b"b", b"</s>"], eos_token_ids=[2], special_names={"x": ids[0]})
 
 
 def test_a_width_is_a_whole_number() -> None:
     with pytest.raises(VocabError, match="size must be a whole number"):
-        Vocab([b"a"], size="3")  # type: ignore[arg-type]
+        Vocab([b"a"], logits_size="3")  # type: ignore[arg-type]

@@ -39,19 +39,23 @@ def real(name: str) -> Path:
 
 
 def test_arrays() -> None:
-    vocab = Vocab([b"a", None, b"bc", b"", b"</s>", b"\xff"], special_ids=[4], eos_ids=[4], size=9)
-    assert (vocab.n_tokens, len(vocab), vocab.size) == (6, 6, 9)
+    vocab = Vocab([b"a", None, b"bc", b"", b"</s>", b"\xff"], special_token_ids=[4], eos_token_ids=[4], logits_size=9)
+    assert (vocab.n_tokens, len(vocab), vocab.logits_size) == (6, 6, 9)
     assert vocab.offsets.dtype == np.int64 and vocab.offsets.tolist() == [0, 1, 1, 3, 3, 7, 8]
     assert vocab.blob.dtype == np.uint8 and vocab.blob.tobytes() == b"abc</s>\xff"
-    assert vocab.special_ids.dtype == np.int32 and vocab.special_ids.tolist() == [1, 3, 4]  # holes are special
-    assert vocab.eos_ids.dtype == np.int32 and vocab.eos_ids.tolist() == [4]
+    assert vocab.special_token_ids.dtype == np.int32 and vocab.special_token_ids.tolist() == [
+        1,
+        3,
+        4,
+    ]  # holes are special
+    assert vocab.eos_token_ids.dtype == np.int32 and vocab.eos_token_ids.tolist() == [4]
     assert list(vocab.tokens) == [b"a", b"", b"bc", b"", b"</s>", b"\xff"]
     assert vocab.tokens[-1] == b"\xff" and vocab.tokens[1:3] == [b"", b"bc"]
     with pytest.raises(IndexError):
         vocab.tokens[6]
     with pytest.raises(ValueError, match="read-only"):
-        vocab.special_ids[0] = 0
-    assert repr(vocab) == f"<wfsa.Vocab: 6 tokens, size=9, 3 special, eos [4], {vocab.fingerprint[:12]}>"
+        vocab.special_token_ids[0] = 0
+    assert repr(vocab) == f"<wfsa.Vocab: 6 tokens, logits_size=9, 3 special, eos [4], {vocab.fingerprint[:12]}>"
 
 
 def test_equal_by_fingerprint() -> None:
@@ -61,13 +65,13 @@ def test_equal_by_fingerprint() -> None:
 
 
 def test_pickle() -> None:
-    vocab = Vocab([b"a", None, b"</s>"], [2], [2], size=7, special_names={"end": 2}, name="x")
+    vocab = Vocab([b"a", None, b"</s>"], [2], [2], logits_size=7, special_names={"end": 2}, name="x")
     for again in (pickle.loads(pickle.dumps(vocab)), copy.deepcopy(vocab)):
         assert again == vocab and again.name == "x" and again.special_names == vocab.special_names
 
 
 def test_an_end_token_is_special() -> None:
-    assert Vocab([b"a", b"b", b"c"], eos_ids=[2, 2]).special_ids.tolist() == [2]
+    assert Vocab([b"a", b"b", b"c"], eos_token_ids=[2, 2]).special_token_ids.tolist() == [2]
 
 
 @pytest.mark.parametrize(
@@ -77,11 +81,11 @@ def test_an_end_token_is_special() -> None:
         ({"tokens": "abc"}, "not str"),
         ({"tokens": ["a"]}, "token 0 is str"),
         ({"tokens": [b"a", 3]}, "token 1 is int"),
-        ({"tokens": [b"a"], "special_ids": [1]}, r"special_ids: id 1 is not in range\(1\)"),
-        ({"tokens": [b"a"], "eos_ids": [-1]}, "eos_ids: id -1"),
-        ({"tokens": [b"a"], "eos_ids": ["x"]}, "eos_ids must be token ids"),
+        ({"tokens": [b"a"], "special_token_ids": [1]}, r"special_token_ids: id 1 is not in range\(1\)"),
+        ({"tokens": [b"a"], "eos_token_ids": [-1]}, "eos_token_ids: id -1"),
+        ({"tokens": [b"a"], "eos_token_ids": ["x"]}, "eos_token_ids must be token ids"),
         ({"tokens": [b"a"], "special_names": {"x": 7}}, "special_names: id 7"),
-        ({"tokens": [b"a", b"b"], "size": 1}, "size=1"),
+        ({"tokens": [b"a", b"b"], "logits_size": 1}, "logits_size=1"),
         ({"tokens": [b"a", b"b" * 16_385]}, "token 1 has 16385 bytes, .* at most 16384; .* special_ids"),
     ],
 )
@@ -92,7 +96,7 @@ def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
 
 def test_long_tokens() -> None:
     assert len(Vocab([b"a", b"b" * 16_384]).tokens[1]) == 16_384
-    assert Vocab([b"a", b"b" * 16_385], special_ids=[1]).special_ids.tolist() == [1]
+    assert Vocab([b"a", b"b" * 16_385], special_token_ids=[1]).special_token_ids.tolist() == [1]
 
 
 @pytest.mark.parametrize("offsets", [[0, 2], [1, 3], [0, 2, 1, 3], [], [[0, 3]], [0.0, 3.0]])
@@ -102,7 +106,7 @@ def test_bad_offsets(offsets: list[Any]) -> None:
 
 
 def test_special_names() -> None:
-    vocab = Vocab([b"a", b"<x>", b"<y>", b"<x>"], special_ids=[1, 2, 3], special_names={"why": 2})
+    vocab = Vocab([b"a", b"<x>", b"<y>", b"<x>"], special_token_ids=[1, 2, 3], special_names={"why": 2})
     assert vocab.token_name_to_id("<x>") == 1  # the lowest of two
     assert vocab.token_name_to_id(b"<y>") == vocab.token_name_to_id("why") == 2
     assert vocab.token_name_to_id("a") is None
@@ -119,7 +123,7 @@ def test_fingerprint_tells_vocabularies_apart() -> None:
         Vocab([b"a", b"ba", b"b"], [1], [2]),
         Vocab(tokens, [], [2]),
         Vocab(tokens, [1, 2]),
-        Vocab(tokens, [1], [2], size=4),
+        Vocab(tokens, [1], [2], logits_size=4),
     ]
     assert len({vocab.fingerprint for vocab in same}) == 1
     assert len({vocab.fingerprint for vocab in [*others, same[0]]}) == 5
@@ -141,7 +145,7 @@ def _seconds(tokens: list[bytes]) -> float:
 
 
 def test_save_and_load(tmp_path: Path) -> None:
-    vocab = Vocab([b"a", None, b"\x00\xff", b"</s>"], [3], [3], size=7, special_names={"end": 3, "á": 3})
+    vocab = Vocab([b"a", None, b"\x00\xff", b"</s>"], [3], [3], logits_size=7, special_names={"end": 3, "á": 3})
     first, second = tmp_path / "1.vocab", tmp_path / "2.vocab"
     vocab.save(first)
     loaded = Vocab.load(first)
@@ -150,8 +154,8 @@ def test_save_and_load(tmp_path: Path) -> None:
     assert loaded.fingerprint == vocab.fingerprint and loaded.size == 7
     assert list(loaded.tokens) == list(vocab.tokens) and loaded.token_name_to_id("á") == 3
     assert sorted(path.name for path in tmp_path.iterdir()) == ["1.vocab", "2.vocab"]
-    narrower = Vocab.from_file(first, eos_ids=[0], size=4)
-    assert narrower.eos_ids.tolist() == [0] and narrower.size == 4
+    narrower = Vocab.from_file(first, eos_token_ids=[0], logits_size=4)
+    assert narrower.eos_token_ids.tolist() == [0] and narrower.size == 4
 
 
 def test_every_damage_is_an_artifact_error(tmp_path: Path) -> None:
@@ -240,10 +244,10 @@ def test_tokenizers_byte_level() -> None:
         vocab = Vocab.from_tokenizer(tokenizer)
     check_spells(vocab, lambda text: tokenizer.encode(text).ids, [*LINES[:4], "<think>x  é y", "\x00\x7f\xa0"])
     assert vocab.n_tokens == tokenizer.get_vocab_size()
-    assert vocab.special_ids.tolist() == [0, 1, 2] and vocab.eos_ids.tolist() == [0, 1]
+    assert vocab.special_token_ids.tolist() == [0, 1, 2] and vocab.eos_token_ids.tolist() == [0, 1]
     assert vocab.token_name_to_id("<pad>") == 2
     assert {bytes([b]) for b in range(256)} <= set(vocab.tokens)
-    assert Vocab.from_tokenizer(tokenizer, eos_ids=[2], size=512).eos_ids.tolist() == [2]
+    assert Vocab.from_tokenizer(tokenizer, eos_token_ids=[2], logits_size=512).eos_token_ids.tolist() == [2]
 
 
 def test_tokenizer_json_file(tmp_path: Path) -> None:
@@ -269,7 +273,7 @@ def test_tokenizers_sentencepiece_like() -> None:
     tokenizer.add_special_tokens(["<unk>", "<s>", "</s>"])
     vocab = Vocab.from_tokenizer(tokenizer)
     check_spells(vocab, lambda text: tokenizer.encode(text).ids, [" the the", " the日x"])
-    assert vocab.special_ids.tolist() == [0, 1, 2] and vocab.eos_ids.tolist() == [2]
+    assert vocab.special_token_ids.tolist() == [0, 1, 2] and vocab.eos_token_ids.tolist() == [2]
 
 
 def test_tokenizers_unigram() -> None:
@@ -279,7 +283,7 @@ def test_tokenizers_unigram() -> None:
     tokenizer.decoder = tokenizers.decoders.Metaspace()
     with pytest.warns(UserWarning, match="declares no end token"):
         vocab = Vocab.from_tokenizer(tokenizer)
-    assert list(vocab.tokens) == [b"<unk>", b" ", b"a", b" a"] and vocab.special_ids.tolist() == [0]
+    assert list(vocab.tokens) == [b"<unk>", b" ", b"a", b" a"] and vocab.special_token_ids.tolist() == [0]
 
 
 def test_tokenizers_word_pieces_are_refused() -> None:
@@ -296,7 +300,7 @@ def test_transformers() -> None:
     tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=backend, eos_token="<pad>")
     vocab = Vocab.from_tokenizer(tokenizer)
     check_spells(vocab, lambda text: tokenizer.encode(text), LINES[:4])
-    assert vocab.eos_ids.tolist() == [2]  # the declared one, whatever others are called
+    assert vocab.eos_token_ids.tolist() == [2]  # the declared one, whatever others are called
 
 
 def test_tiktoken() -> None:
@@ -311,8 +315,8 @@ def test_tiktoken() -> None:
     )
     vocab = Vocab.from_tokenizer(encoding)
     check_spells(vocab, encoding.encode_ordinary, LINES[:4])
-    assert vocab.n_tokens == 263 and vocab.eos_ids.tolist() == [262]
-    assert vocab.special_ids.tolist() == [258, 260, 261, 262]  # two holes
+    assert vocab.n_tokens == 263 and vocab.eos_token_ids.tolist() == [262]
+    assert vocab.special_token_ids.tolist() == [258, 260, 261, 262]  # two holes
 
 
 def test_tiktoken_file(tmp_path: Path) -> None:
@@ -337,9 +341,9 @@ def test_sentencepiece(tmp_path: Path, model_type: str) -> None:
     processor = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "tiny.model"))
     vocab = Vocab.from_tokenizer(processor)
     check_spells(vocab, processor.encode, ["the cat", "naïve 日本", "🐙 <tool>x"], prefix=b" ")
-    assert vocab.eos_ids.tolist() == [processor.eos_id()]
+    assert vocab.eos_token_ids.tolist() == [processor.eos_id()]
     assert vocab.token_name_to_id("<ctl>") == processor.piece_to_id("<ctl>")
-    assert processor.piece_to_id("<tool>") not in vocab.special_ids
+    assert processor.piece_to_id("<tool>") not in vocab.special_token_ids
     assert Vocab.from_file(tmp_path / "tiny.model").fingerprint == vocab.fingerprint
 
 
@@ -351,7 +355,7 @@ def test_mistral_common() -> None:
     tokenizer = tekken.Tekkenizer.from_file(folder / "tekken_240911.json")
     vocab = Vocab.from_tokenizer(tokenizer)
     check_spells(vocab, lambda text: tokenizer.encode(text, bos=False, eos=False), LINES[:4])
-    assert vocab.n_tokens == 131_072 and len(vocab.special_ids) == 1000 and vocab.eos_ids.tolist() == [2]
+    assert vocab.n_tokens == 131_072 and len(vocab.special_token_ids) == 1000 and vocab.eos_token_ids.tolist() == [2]
     assert vocab.token_name_to_id("[INST]") == 3
     if (DATA / "tekken.npz").exists():
         assert list(vocab.tokens)[1000:] == list(Vocab.from_npz(DATA / "tekken.npz").tokens)[1000:]
@@ -360,7 +364,7 @@ def test_mistral_common() -> None:
 
     model = MistralTokenizer.from_file(str(folder / "mistral_instruct_tokenizer_240323.model.v3"))
     pieces = Vocab.from_tokenizer(model)
-    assert pieces.n_tokens == 32_768 and pieces.eos_ids.tolist() == [2]
+    assert pieces.n_tokens == 32_768 and pieces.eos_token_ids.tolist() == [2]
 
 
 def test_an_unknown_tokenizer() -> None:
@@ -394,7 +398,7 @@ def test_gguf_byte_level(tmp_path: Path) -> None:
     path.write_bytes(gguf_file("gpt2", ["<s>", "Ġa", "é<", "<think>", "<|im_end|>"], [3, 1, 1, 4, 3], eos=0))
     vocab = Vocab.from_gguf(path)
     assert list(vocab.tokens)[1:4] == [b" a", b"\xe9<", b"<think>"]
-    assert vocab.special_ids.tolist() == [0, 4] and vocab.eos_ids.tolist() == [0, 4]
+    assert vocab.special_token_ids.tolist() == [0, 4] and vocab.eos_token_ids.tolist() == [0, 4]
     place = read_header(path)[1]["w"]
     assert place.shape == (3, 5) and place.offset % 32 == 0
 
@@ -403,7 +407,7 @@ def test_gguf_sentencepiece(tmp_path: Path) -> None:
     path = tmp_path / "m.gguf"
     path.write_bytes(gguf_file("llama", ["<unk>", "</s>", "<0x0A>", "▁a", "<0x41>"], [2, 3, 6, 1, 1], eos=1))
     vocab = Vocab.from_gguf(path)
-    assert list(vocab.tokens)[2:] == [b"\n", b" a", b"<0x41>"] and vocab.eos_ids.tolist() == [1]
+    assert list(vocab.tokens)[2:] == [b"\n", b" a", b"<0x41>"] and vocab.eos_token_ids.tolist() == [1]
 
 
 def test_gguf_refusals(tmp_path: Path) -> None:
@@ -453,13 +457,13 @@ def test_files_that_nest_without_end(tmp_path: Path) -> None:
 def test_real_vocabularies(name: str, n_tokens: int, eos: list[int]) -> None:
     path = real(name)
     vocab = Vocab.from_npz(path)
-    assert vocab.n_tokens == n_tokens and vocab.eos_ids.tolist() == eos
+    assert vocab.n_tokens == n_tokens and vocab.eos_token_ids.tolist() == eos
     with np.load(path) as arrays:
         blob, offsets = arrays["bytes"].tobytes(), arrays["offsets"].tolist()
         special = set(arrays["special"].tolist())
     tokens = [blob[a:b] for a, b in pairwise(offsets)]
     assert list(vocab.tokens) == tokens
-    assert set(vocab.special_ids.tolist()) == special | set(eos) | {i for i, t in enumerate(tokens) if not t}
+    assert set(vocab.special_token_ids.tolist()) == special | set(eos) | {i for i, t in enumerate(tokens) if not t}
     again = Vocab(tokens, sorted(special), eos)
     assert again.fingerprint == vocab.fingerprint
 
@@ -480,4 +484,4 @@ def test_npz_without_names(tmp_path: Path) -> None:
     meta = np.frombuffer(json.dumps({"eos_ids": [1]}).encode(), np.uint8)
     np.savez(path, offsets=np.array([0, 1, 4], np.int32), bytes=np.frombuffer(b"aEOS", np.uint8), meta=meta)
     vocab = Vocab.from_npz(path)
-    assert list(vocab.tokens) == [b"a", b"EOS"] and vocab.special_ids.tolist() == [1]
+    assert list(vocab.tokens) == [b"a", b"EOS"] and vocab.special_token_ids.tolist() == [1]

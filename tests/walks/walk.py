@@ -52,7 +52,7 @@ _LIKELY = set(b'{}[]":,019.-aabtfn\\') | set(range(256, len(SPELLED)))
 
 def vocabulary() -> wfsa.Vocab:
     """Return the vocabulary of the walks, whose last token ends the text."""
-    return wfsa.Vocab([*SPELLED, b"</s>"], special_ids=[len(SPELLED)], eos_ids=[len(SPELLED)])
+    return wfsa.Vocab([*SPELLED, b"</s>"], special_token_ids=[len(SPELLED)], eos_token_ids=[len(SPELLED)])
 
 
 class WalkError(AssertionError):
@@ -82,13 +82,13 @@ class Case:
     seed: int
     schema: Any
     mode: str
-    options: wfsa.SchemaOptions
+    options: wfsa.grammar.json_schema.SchemaOptions
 
     @classmethod
     def draw(cls, seed: int) -> Case:
         rng = Random(seed)
         schema = SchemaDrawer(rng).draw()
-        options = wfsa.SchemaOptions(
+        options = wfsa.grammar.json_schema.SchemaOptions(
             property_order=rng.choice(["declared", "any"]),
             whitespace=rng.choice(["compact", "compact", "flexible", "python", "indent"]),
         )
@@ -98,7 +98,7 @@ class Case:
 def compiled(case: Case, vocab: wfsa.Vocab) -> wfsa.Constraint:
     """Compile the case in its mode.  Raises SchemaError if the schema is refused or has no document, LimitError."""
     mode: Any = case.mode if case.mode in ("ahead", "lazy", "background") else "ahead"
-    constraint = wfsa.compile_json_schema(case.schema, vocab, mode=mode, schema_options=case.options)
+    constraint = wfsa.compile_json_schema(case.schema, vocab, mode=mode, **case.options.keywords())
     if case.mode == "loaded":
         constraint = wfsa.Constraint.from_bytes(constraint.to_bytes(), vocab)
     return constraint
@@ -112,10 +112,10 @@ def run(case: Case, vocab: wfsa.Vocab, walks: int) -> Tally:
     documents = [*values_named(case.schema), *(random_value(rng) for _ in range(16)), *SIMPLE]
     try:
         constraint = compiled(case, vocab)
-    except wfsa.LimitError:
+    except wfsa.errors.LimitError:
         tally.refused = 1
         return tally
-    except wfsa.SchemaError as error:
+    except wfsa.errors.SchemaError as error:
         if "no document satisfies" not in str(error):
             tally.refused = 1
             return tally
@@ -147,13 +147,13 @@ def walk(state: wfsa.State, rng: Random) -> bytes:
     n_steps = rng.randrange(MOST_STEPS)
     for _ in range(n_steps):
         if state.is_finished():
-            return state.text()
+            return state.output_bytes()
         step(state, rng)
     if rng.random() < 0.5:
         finish_by_closing(state, rng)
     else:
         finish_within_budget(state, rng)
-    return state.text()
+    return state.output_bytes()
 
 
 def step(state: wfsa.State, rng: Random) -> None:
@@ -161,26 +161,28 @@ def step(state: wfsa.State, rng: Random) -> None:
     mask = state.get_mask()
     ids = mask.ids().tolist()
     if not ids:
-        raise WalkError(f"the mask is empty after {state.text()!r}")
+        raise WalkError(f"the mask is empty after {state.output_bytes()!r}")
     chance = rng.random()
     if chance < 0.02:
         allowed = {token_id for token_id in range(len(SPELLED) + 1) if state.fork().commit(token_id)}
         if allowed != set(ids):
-            raise WalkError(f"the mask and all commits differ in {sorted(allowed ^ set(ids))} after {state.text()!r}")
+            raise WalkError(
+                f"the mask and all commits differ in {sorted(allowed ^ set(ids))} after {state.output_bytes()!r}"
+            )
     elif chance < 0.1:
         outside = rng.randrange(len(SPELLED) + 1)
         if outside not in mask and (state.commit(outside) or state.get_mask() != mask):
-            raise WalkError(f"token {outside} is outside the mask, and was taken after {state.text()!r}")
+            raise WalkError(f"token {outside} is outside the mask, and was taken after {state.output_bytes()!r}")
     token_id = choose(ids, rng)
     if chance > 0.95:
         fork = state.fork()
         if not fork.commit(token_id) or not state.commit(token_id) or fork.get_mask() != state.get_mask():
-            raise WalkError(f"a fork differs after {fork.text()!r}")
+            raise WalkError(f"a fork differs after {fork.output_bytes()!r}")
         state.rollback()
         if state.get_mask() != mask:
-            raise WalkError(f"a rollback changes the mask after {state.text()!r}")
+            raise WalkError(f"a rollback changes the mask after {state.output_bytes()!r}")
     if not state.commit(token_id):
-        raise WalkError(f"token {token_id} is in the mask, and was refused after {state.text()!r}")
+        raise WalkError(f"token {token_id} is in the mask, and was refused after {state.output_bytes()!r}")
 
 
 def choose(ids: list[int], rng: Random) -> int:
@@ -193,7 +195,7 @@ def finish_by_closing(state: wfsa.State, rng: Random) -> None:
     """End the text by the bytes of ``closing()``; by tokens that close, where that gives up at its documented limit."""
     if state.is_finished():
         return
-    before = state.text()
+    before = state.output_bytes()
     if finishes_by_closing(state):
         return
     for eagerness, preferred in zip(_EAGERNESS, cycle((_CLOSING, _NESTING))):
@@ -201,10 +203,10 @@ def finish_by_closing(state: wfsa.State, rng: Random) -> None:
         while n_commits < MOST_CLOSING_STEPS and not state.is_finished():
             ids = state.get_mask().ids().tolist()
             if not ids:
-                raise WalkError(f"the mask is empty after {state.text()!r}")
+                raise WalkError(f"the mask is empty after {state.output_bytes()!r}")
             closing = [token_id for token_id in ids if token_id in preferred]
             if not state.commit(rng.choice(closing) if closing and rng.random() < eagerness else choose(ids, rng)):
-                raise WalkError(f"a token of the mask was refused after {state.text()!r}")
+                raise WalkError(f"a token of the mask was refused after {state.output_bytes()!r}")
             n_commits += 1
         if finishes_by_closing(state):
             return
@@ -216,10 +218,10 @@ def finishes_by_closing(state: wfsa.State) -> bool:
     """End the text by the bytes of ``closing()``; return False where that gives up at its documented limit."""
     if state.is_finished():
         return True
-    before = state.text()
+    before = state.output_bytes()
     try:
-        ending = state.closing()
-    except wfsa.LimitError:
+        ending = state.shortest_completion()
+    except wfsa.errors.LimitError:
         return False
     if ending is None:
         raise WalkError(f"closing() finds no end after {before!r}")
@@ -237,11 +239,11 @@ def finish_within_budget(state: wfsa.State, rng: Random) -> None:
     least = state.min_tokens()
     left = least + rng.choice([0, 0, 1, 5])
     while not state.is_finished():
-        ids = state.get_mask(budget=left).ids().tolist()
+        ids = state.get_mask(max_tokens=left).ids().tolist()
         if not ids:
-            raise WalkError(f"the mask under a budget of {left} is empty after {state.text()!r}")
+            raise WalkError(f"the mask under a budget of {left} is empty after {state.output_bytes()!r}")
         if not state.commit(choose(ids, rng)):
-            raise WalkError(f"a token of the mask under a budget was refused after {state.text()!r}")
+            raise WalkError(f"a token of the mask under a budget was refused after {state.output_bytes()!r}")
         left -= 1
 
 
@@ -277,7 +279,9 @@ def value_of(text: bytes) -> tuple[Any] | None:
     return (value,) if exact else None
 
 
-def check_verdict(state: wfsa.State, document: Any, valid: bool, options: wfsa.SchemaOptions) -> None:
+def check_verdict(
+    state: wfsa.State, document: Any, valid: bool, options: wfsa.grammar.json_schema.SchemaOptions
+) -> None:
     """Commit a document and compare the verdict; a valid one passes token by token under its masks, too."""
     text = spelled(document, options)
     accepted = state.commit_bytes(text) and state.is_accepting()
@@ -309,7 +313,7 @@ for _id, _text in enumerate(SPELLED):
     _BY_TEXT.setdefault(_text, []).append(_id)
 
 
-def spelled(document: Any, options: wfsa.SchemaOptions) -> bytes:
+def spelled(document: Any, options: wfsa.grammar.json_schema.SchemaOptions) -> bytes:
     """Return the document in the layout of the options."""
     if options.whitespace == "indent":
         return json.dumps(document, ensure_ascii=False, indent=options.indent).encode()

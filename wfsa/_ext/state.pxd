@@ -42,13 +42,13 @@ cdef class State:
     cdef int64_t n_words, n_tokens, size
     cdef int32_t n_reads, n_changes  # that run without the interpreter lock
     cdef TokenMask cached
-    cdef readonly tuple end_ids
+    cdef readonly tuple stop_token_ids
     cdef readonly object constraint  # keeps what the decoder reads
     cdef Decoder* now(self) except NULL
     cdef Decoder* read(self, Held& held) except NULL
     cdef Decoder* change(self, Held& held) except NULL
-    cdef int write_mask(self, uint32_t* out, int64_t n_words, budget, wrap_up) except -1
+    cdef int write_mask(self, uint32_t* out, int64_t n_words, max_tokens, wrap_up) except -1
 
 
-# A state before the first token; takes the decoder.  `kind` is State or a subclass, stop_ids a sorted list or None.
-cdef object start_state(type kind, Decoder* decoder, object constraint, const Vocabulary* vocab, object stop_ids)
+# A state before the first token; takes the decoder.  `kind` is State or a subclass, stop_token_ids a sorted list or None.
+cdef object start_state(type kind, Decoder* decoder, object constraint, const Vocabulary* vocab, object stop_token_ids)

@@ -27,7 +27,7 @@ from wfsa.bitmask.numpy_rows import mask_rows
 from wfsa.errors import StateError
 
 
-def apply_bitmask_(logits: Any, bitmask: Any, rows: Sequence[int] | None = None) -> None:
+def apply_bitmask_inplace(logits: Any, bitmask: Any, rows: Sequence[int] | None = None) -> None:
     """Set the logits of tokens that ``bitmask`` does not allow to -inf, in place.
 
     logits: float[B, V] or float[V]; a NumPy array of float16, float32 or float64, or a torch tensor of these or of

@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, sources: bool = True) -> N
     vocab_arguments.add_arguments(
         parser, "for an artifact, the copy that compile left next to it; for a schema or grammar, single bytes"
     )
-    option_settings.add_arguments(parser, "wfsa.CompileOptions or wfsa.SchemaOptions, for a schema or grammar")
+    option_settings.add_arguments(parser, "compiling, for a schema or grammar")
     parser.add_argument("--lenient", action="store_true", help="ignore JSON Schema keywords that cannot be enforced")
 
 

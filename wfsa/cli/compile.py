@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kind", choices=KINDS, help="what the source is (default: by suffix)")
     vocab_arguments.add_arguments(parser, copies=True)
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="the artifact to write")
-    option_settings.add_arguments(parser, "wfsa.CompileOptions, or for a JSON Schema of wfsa.SchemaOptions")
+    option_settings.add_arguments(parser, "compiling")
     parser.add_argument(
         "--lenient", action="store_true", help="ignore JSON Schema keywords that cannot be enforced (see the report)"
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import sys
 import time
@@ -38,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ray", nargs="?", const="auto", metavar="ADDRESS", help="use the workers of a Ray cluster")
     parser.add_argument("--ray-memory", type=int, default=2048, metavar="MB", help="reserved for each Ray worker")
     parser.add_argument("--retry-failed", action="store_true", help="compile sources again that failed before")
-    option_settings.add_arguments(parser, "wfsa.CompileOptions or wfsa.SchemaOptions")
+    option_settings.add_arguments(parser, "compiling")
     parser.add_argument("--lenient", action="store_true", help="ignore JSON Schema keywords that cannot be enforced")
     parser.add_argument("--json", action="store_true", help="print every outcome as a line of JSON")
 
@@ -48,12 +47,13 @@ def run(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
     import wfsa
+    from wfsa.compile_options import CompileOptions
     from wfsa.fleet.farm import compile_all, read_sources
-    from wfsa.fleet.farm.run import LIMITS
+    from wfsa.grammar.json_schema import SchemaOptions
 
-    given = option_settings.read(arguments.set, wfsa.CompileOptions, wfsa.SchemaOptions)
-    names = option_settings.fields(wfsa.SchemaOptions) & given.keys()
-    schema_options = option_settings.schema_options({name: given.pop(name) for name in names}, arguments.lenient)
+    given = option_settings.read(arguments.set, CompileOptions, SchemaOptions)
+    if arguments.lenient:
+        given["lenient"] = True
     if "mode" in given:
         raise WfsaError("--set mode: a store contains only constraints compiled ahead; omit the option")
     vocabs: dict[str, wfsa.Vocab] = {}
@@ -64,9 +64,9 @@ def run(arguments: argparse.Namespace) -> int:
     with _Counter(Console(stderr=True)) as progress:
         report = compile_all(
             read_sources(arguments.sources, field=arguments.field), vocabs, arguments.store,
-            url_options=url_options(arguments.store_option), schema_options=schema_options,
-            options=dataclasses.replace(LIMITS, **given), workers=arguments.workers, ray=arguments.ray,
-            ray_memory=arguments.ray_memory << 20, retry_failed=arguments.retry_failed, progress=progress,
+            url_options=url_options(arguments.store_option), workers=arguments.workers, ray=arguments.ray,
+            ray_memory=arguments.ray_memory << 20, retry_failed=arguments.retry_failed, on_progress=progress,
+            **given,
         )  # fmt: skip
     if arguments.json:
         for outcome in report.outcomes:

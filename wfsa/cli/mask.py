@@ -40,16 +40,25 @@ def run(arguments: argparse.Namespace) -> int:
     ids = np.asarray(state.get_mask().ids(), np.int32)
     if arguments.json:
         first = [int(byte) for byte in np.flatnonzero(readable.first_bytes(vocab, ids))]
-        result = {"ids": ids.tolist(), "of": vocab.size, "may_end": state.is_accepting(), "first_bytes": first}
+        result = {"ids": ids.tolist(), "of": vocab.logits_size, "may_end": state.is_accepting(), "first_bytes": first}
         print(json.dumps(result))
         return 0
     if arguments.ids:
         print("\n".join(map(str, ids.tolist())))
         return 0
-    print(f"{len(ids):,} of {vocab.size:,} tokens; the text may {'end' if state.is_accepting() else 'not end'} here")
+    print(
+        f"{len(ids):,} of {vocab.logits_size:,} tokens; "
+        f"the text may {'end' if state.is_accepting() else 'not end'} here"
+    )
     print(f"next byte: {readable.byte_set_text(readable.first_bytes(vocab, ids)) or 'none'}")
     for token_id in readable.shortest_tokens(vocab, ids, arguments.limit):
-        role = "  (end)" if token_id in vocab.eos_ids else "  (special)" if token_id in vocab.special_ids else ""
+        role = (
+            "  (end)"
+            if token_id in vocab.eos_token_ids
+            else "  (special)"
+            if token_id in vocab.special_token_ids
+            else ""
+        )
         print(f"{token_id:>8}  {readable.token_text(vocab.tokens[token_id])}{role}")
     if len(ids) > arguments.limit:
         print(f"     ...  {len(ids) - arguments.limit:,} more (--limit, --ids)")

@@ -10,14 +10,13 @@ from typing import Any, Final
 
 from wfsa.cli.suggestions import did_you_mean
 from wfsa.errors import WfsaError
-from wfsa.grammar.json_schema import SchemaOptions
 
 _NO_TEXT: Final = {"progress", "registry"}  # options whose values are not text
 
 
 def add_arguments(parser: argparse.ArgumentParser, of: str) -> None:
-    """Adds ``--set``; ``of`` names the option classes."""
-    parser.add_argument("--set", action="append", default=[], metavar="OPTION=VALUE", help=f"a field of {of}; repeat")
+    """Adds ``--set``; `of` says in the help what the options are of."""
+    parser.add_argument("--set", action="append", default=[], metavar="OPTION=VALUE", help=f"an option of {of}; repeat")
 
 
 def fields(options: type) -> set[str]:
@@ -26,7 +25,10 @@ def fields(options: type) -> set[str]:
 
 
 def read(settings: Sequence[str], *options: type) -> dict[str, Any]:
-    """Returns the fields of these classes that ``--set`` gives; a value is read as JSON if it is, else a string."""
+    """Returns the fields of these classes that ``--set`` gives; a value is read as JSON if it is, else a string.
+
+    Raises WfsaError for an unknown name or a value that its class refuses.
+    """
     names = set().union(*map(fields, options))
     chosen: dict[str, Any] = {}
     for setting in settings:
@@ -39,12 +41,9 @@ def read(settings: Sequence[str], *options: type) -> dict[str, Any]:
             chosen[name] = json.loads(value)
         except (ValueError, RecursionError):
             chosen[name] = value
+    for kind in options:
+        try:
+            kind(**{name: value for name, value in chosen.items() if name in fields(kind)})
+        except TypeError as error:  # a value of another type than the option's
+            raise WfsaError(f"--set: {error}") from None
     return chosen
-
-
-def schema_options(chosen: dict[str, Any], lenient: bool) -> SchemaOptions:
-    """Returns ``chosen`` and ``--lenient`` as options of a schema."""
-    try:
-        return SchemaOptions(**{**chosen, **({"lenient": True} if lenient else {})})
-    except TypeError as error:  # a value of another type than the option's
-        raise WfsaError(f"--set: {error}") from None

@@ -27,7 +27,7 @@ none of them.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", type=Path, metavar="SCHEMA", help="a file, or - for standard input")
     vocab_arguments.add_arguments(parser, "single bytes; costs then exclude those of the model's tokens")
-    option_settings.add_arguments(parser, "wfsa.SchemaOptions")
+    option_settings.add_arguments(parser, "compile_json_schema")
     parser.add_argument("--seconds", type=float, default=20.0, help="approximate time to spend (default: %(default)s)")
     parser.add_argument("--limit", type=int, default=15, help="the most places to list (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print one object of JSON")
@@ -36,13 +36,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from rich.table import Table
 
-    import wfsa
+    from wfsa.grammar.json_schema import SchemaOptions
     from wfsa.inspect.schema_costs import schema_costs
 
-    chosen = option_settings.read(arguments.set, wfsa.SchemaOptions)
+    chosen = option_settings.read(arguments.set, SchemaOptions)
     costs = schema_costs(
         read_text(arguments.source), vocab_arguments.read_or_bytes(arguments, says_bytes=True),
-        schema_options=option_settings.schema_options(chosen, False), seconds=arguments.seconds,
+        seconds=arguments.seconds, **chosen,
     )  # fmt: skip
     if arguments.json:
         print(json.dumps(asdict(costs)))

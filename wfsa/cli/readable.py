@@ -72,7 +72,7 @@ def byte_set_text(present: npt.NDArray[np.bool_]) -> str:
 
 def first_bytes(vocab: Vocab, ids: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
     """Returns the first bytes of the tokens as bool[256]; special tokens write nothing and do not count."""
-    text = ids[~np.isin(ids, vocab.special_ids)]
+    text = ids[~np.isin(ids, vocab.special_token_ids)]
     present = np.zeros(256, np.bool_)
     present[vocab.blob[vocab.offsets[text]]] = True
     return present
@@ -81,7 +81,7 @@ def first_bytes(vocab: Vocab, ids: npt.NDArray[np.int32]) -> npt.NDArray[np.bool
 def shortest_tokens(vocab: Vocab, ids: npt.NDArray[np.int32], limit: int) -> list[int]:
     """Returns at most `limit` of ``ids``: the end tokens, then the others by length and id."""
     lengths = np.diff(vocab.offsets)[ids]
-    lengths[np.isin(ids, vocab.eos_ids)] = -1
+    lengths[np.isin(ids, vocab.eos_token_ids)] = -1
     order = np.lexsort((ids, lengths))[:limit]
     shortest: list[int] = ids[order].tolist()
     return shortest
@@ -92,15 +92,15 @@ def allowed_text(vocab: Vocab, ids: npt.NDArray[np.int32], limit: int = 6) -> st
     if not len(ids):
         return "nothing"
     parts: list[str] = []
-    if np.isin(ids, vocab.eos_ids).any():
+    if np.isin(ids, vocab.eos_token_ids).any():
         parts.append("the end")
-    texts = ids[~np.isin(ids, vocab.special_ids)]
+    texts = ids[~np.isin(ids, vocab.special_token_ids)]
     if len(texts):
         some = ", ".join(token_text(vocab.tokens[i]) for i in shortest_tokens(vocab, texts, limit))
         more = ", …" if len(texts) > limit else ""
         count = "1 token" if len(texts) == 1 else f"{len(texts)} tokens"
         parts.append(f"one of {byte_set_text(first_bytes(vocab, texts))} ({count}: {some}{more})")
-    others = ids[np.isin(ids, vocab.special_ids) & ~np.isin(ids, vocab.eos_ids)].tolist()
+    others = ids[np.isin(ids, vocab.special_token_ids) & ~np.isin(ids, vocab.eos_token_ids)].tolist()
     if others:
         parts.append("special " + ", ".join(token_text(vocab.tokens[i]) for i in others[:limit]))
     return " or ".join(parts)

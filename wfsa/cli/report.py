@@ -33,13 +33,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", type=Path, metavar="SCHEMA", help="a file, or - for standard input")
     parser.add_argument("--tools", action="store_true", help="SCHEMA is a list of tools or a response_format")
     parser.add_argument("--status", choices=get_args(Status), action="append", help="only these entries (default: all)")
-    option_settings.add_arguments(parser, "wfsa.SchemaOptions")
+    option_settings.add_arguments(parser, "compile_json_schema")
     parser.add_argument("--json", action="store_true", help="a line of JSON for each entry")
     parser.add_argument("--lenient", action="store_true", help="list keywords that cannot be enforced")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    options = option_settings.schema_options(option_settings.read(arguments.set, SchemaOptions), arguments.lenient)
+    given = option_settings.read(arguments.set, SchemaOptions)
+    options = SchemaOptions(**({**given, "lenient": True} if arguments.lenient else given))
     text = read_bytes(arguments.source)
     if arguments.tools:
         try:

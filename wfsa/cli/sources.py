@@ -8,7 +8,9 @@ from typing import Any, Final
 
 from wfsa.cli import option_settings
 from wfsa.cli.files import read_text
+from wfsa.compile_options import CompileOptions
 from wfsa.errors import WfsaError
+from wfsa.grammar.json_schema import SchemaOptions
 
 KINDS: Final = ("json-schema", "lark", "gbnf", "regex")
 KIND_OF_SUFFIX: Final = {
@@ -35,12 +37,10 @@ def compile_source(
 
     if lenient and kind != "json-schema":
         raise WfsaError("--lenient is for JSON Schemas")
-    of_schema = {wfsa.SchemaOptions} if kind == "json-schema" else set()
-    options |= option_settings.read(settings, wfsa.CompileOptions, *of_schema)
-    if of_schema:
-        names = sorted(option_settings.fields(wfsa.SchemaOptions) & options.keys())
-        chosen = {name: options.pop(name) for name in names}
-        options["schema_options"] = option_settings.schema_options(chosen, lenient)
+    of_schema = [SchemaOptions] if kind == "json-schema" else []
+    options |= option_settings.read(settings, CompileOptions, *of_schema)
+    if lenient:
+        options["lenient"] = True
     compilers: dict[str, Callable[..., Any]] = {
         "json-schema": wfsa.compile_json_schema,
         "lark": wfsa.compile_lark,

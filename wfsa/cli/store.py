@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         add_json(sub)
         sub.add_argument("source", type=Path, help="a JSON Schema (.json), a grammar or a regex, or - for a schema")
         vocab_arguments.add_arguments(sub, copies=name == "get")
-        option_settings.add_arguments(sub, "wfsa.CompileOptions or wfsa.SchemaOptions")
+        option_settings.add_arguments(sub, "compiling")
         if name == "get":
             sub.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="the artifact to write")
     sub = command("verify", "read every object and check it")
@@ -120,23 +120,22 @@ def _ls(arguments: argparse.Namespace) -> int:
 
 def _constraint(arguments: argparse.Namespace) -> tuple[Any, Any]:
     """Returns the source's constraint from the store, and the store's statistics."""
-    import wfsa
+    from wfsa.compile_options import CompileOptions
     from wfsa.fleet.farm.sources import KIND_OF_SUFFIX, as_source
     from wfsa.fleet.store import ConstraintStore
+    from wfsa.grammar.json_schema import SchemaOptions
 
     source: Path = arguments.source
     kind = "json" if str(source) == "-" else KIND_OF_SUFFIX.get(source.suffix.lower())
     if kind is None:
         raise WfsaError(f"{source}: unknown kind of source; its name must end in {', '.join(KIND_OF_SUFFIX)}")
     text = read_text(source)
-    given = option_settings.read(arguments.set, wfsa.CompileOptions, wfsa.SchemaOptions)
-    names = option_settings.fields(wfsa.SchemaOptions) & given.keys()
-    schema_options = option_settings.schema_options({name: given.pop(name) for name in names}, False)
+    given = option_settings.read(arguments.set, CompileOptions, SchemaOptions)
     vocab = vocab_arguments.read(arguments)
     options = url_options(arguments.store_option)
     # The commands need an answer of the store, however long it takes.
     with ConstraintStore(arguments.url, vocab, url_options=options, disk_bytes=0, remote_seconds=60.0) as store:
-        constraint = store.get(as_source(kind, text), kind=kind, schema_options=schema_options, **given)
+        constraint = store.get(as_source(kind, text), kind=kind, **given)
         store.flush()
         stats = store.stats()
     if stats.remote_failures or stats.unpublished:

@@ -42,7 +42,7 @@ def read(arguments: argparse.Namespace) -> Vocab:
             f"--vocab {arguments.vocab}: no such file or folder; pass a local model's folder, a tokenizer.json, a "
             ".gguf, a .tiktoken, a SentencePiece .model, an .npz or a saved .vocab (nothing is downloaded)"
         )
-    return Vocab.from_file(arguments.vocab, eos_ids=arguments.eos, size=arguments.logits)
+    return Vocab.from_file(arguments.vocab, eos_token_ids=arguments.eos, logits_size=arguments.logits)
 
 
 def read_or_bytes(arguments: argparse.Namespace, says_bytes: bool) -> Vocab:

@@ -32,18 +32,18 @@ EarlyStopping = bool | Literal["never"]
 
 @dataclass(frozen=True, slots=True)
 class BeamRules:
-    """Parameters of a search.  ``eos_ids`` may be empty: then only ``max_new_tokens`` ends a sequence."""
+    """Parameters of a search.  ``eos_token_ids`` may be empty: then only ``max_new_tokens`` ends a sequence."""
 
     n_beams: int
     max_new_tokens: int
-    eos_ids: tuple[int, ...]
+    eos_token_ids: tuple[int, ...]
     pad_id: int
     length_penalty: float = 1.0
     early_stopping: EarlyStopping = False
 
     @property
     def n_candidates(self) -> int:
-        return max(2, 1 + len(self.eos_ids)) * self.n_beams
+        return max(2, 1 + len(self.eos_token_ids)) * self.n_beams
 
 
 class BeamSelection:
@@ -65,7 +65,7 @@ class BeamSelection:
         self.lengths = torch.zeros(shape, dtype=torch.int64, device=device)
         self.scores = torch.full(shape, -torch.inf, dtype=torch.float32, device=device)
         self._open = torch.ones((n_requests, 1), dtype=torch.bool, device=device)
-        self._eos = torch.tensor(rules.eos_ids, dtype=torch.int64, device=device)
+        self._eos = torch.tensor(rules.eos_token_ids, dtype=torch.int64, device=device)
         self._is_top = torch.arange(rules.n_candidates, device=device) < b
 
     def select(self, log_probs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

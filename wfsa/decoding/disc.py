@@ -212,7 +212,7 @@ class DiscSampler:
             allowed = constraint.allowed(cursor, self._model.device)
             n_allowed = allowed.sum(1).tolist()
             for row, i in enumerate(active):
-                if n_allowed[row] == 0 and not constraint.eos_ids and depth > 0:
+                if n_allowed[row] == 0 and not constraint.eos_token_ids and depth > 0:
                     draws[i].complete(memory)
                 elif n_allowed[row] == 0 or depth == self.max_new_tokens:
                     draws[i].fail()
@@ -233,7 +233,7 @@ class DiscSampler:
             active = [active[row] for row in rows]
             for i, token, p in zip(active, tokens.tolist(), taken, strict=True):
                 draws[i].choose(token, p)
-                if token in constraint.eos_ids:
+                if token in constraint.eos_token_ids:
                     draws[i].complete(memory)
             going = self._undecided(draws, active, wanted)
             if not going:

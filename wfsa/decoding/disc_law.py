@@ -177,7 +177,9 @@ def _walk(
     cursor, session, rows = nodes
     allowed = constraint.allowed(cursor, prompted.device)
     counts = allowed.sum(1).tolist()
-    sequences += [row for row, n in zip(rows, counts, strict=True) if n == 0 and not constraint.eos_ids and row[0]]
+    sequences += [
+        row for row, n in zip(rows, counts, strict=True) if n == 0 and not constraint.eos_token_ids and row[0]
+    ]
     if room == 0:
         return
     log_p = torch.log_softmax(session.logits.double() / temperature, dim=-1).masked_fill(~allowed, -torch.inf)
@@ -190,9 +192,9 @@ def _walk(
             continue
         ids, log_g, log_x = rows[row]
         new = ((*ids, token), log_g + log - alive[row], log_x + alive[row])
-        if token in constraint.eos_ids:
+        if token in constraint.eos_token_ids:
             sequences.append(new)
-        elif room > 1 or not constraint.eos_ids:
+        elif room > 1 or not constraint.eos_token_ids:
             going.append((row, token))
             new_rows.append(new)
     for begin in range(0, len(going), chunk):

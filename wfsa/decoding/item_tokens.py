@@ -40,7 +40,7 @@ class ItemTokens:
         return self.levels.logits_size
 
     @property
-    def eos_ids(self) -> tuple[int, ...]:
+    def eos_token_ids(self) -> tuple[int, ...]:
         end = self.levels.end_token
         return () if end is None else (end,)
 
@@ -55,7 +55,7 @@ class ItemTokens:
     @property
     def longest(self) -> int:
         """The number of tokens of the longest sequence, the end token included."""
-        return len(self.levels) + len(self.eos_ids)
+        return len(self.levels) + len(self.eos_token_ids)
 
     def start(self, n: int) -> Int64s:
         root = np.asarray(self.items.root, np.int64)

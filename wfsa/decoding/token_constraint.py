@@ -32,14 +32,14 @@ from wfsa.items import Catalogue, ItemIndex, LiveItems
 class TokenConstraint(Protocol):
     """The tokens that may follow, for a batch of sequences.
 
-    Attributes: ``n_tokens``, the width of the logits; ``eos_ids``, the tokens that end a sequence (empty where a
+    Attributes: ``n_tokens``, the width of the logits; ``eos_token_ids``, the tokens that end a sequence (empty where a
     sequence ends when nothing can follow); ``n_sequences``, the number of sequences, None if unknown.
     """
 
     @property
     def n_tokens(self) -> int: ...
     @property
-    def eos_ids(self) -> tuple[int, ...]: ...
+    def eos_token_ids(self) -> tuple[int, ...]: ...
     @property
     def n_sequences(self) -> int | None: ...
 
@@ -69,11 +69,11 @@ class GrammarTokens:
 
     @property
     def n_tokens(self) -> int:
-        return self.constraint.vocab.size
+        return self.constraint.vocab.logits_size
 
     @property
-    def eos_ids(self) -> tuple[int, ...]:
-        return tuple(self.constraint.vocab.eos_ids.tolist())
+    def eos_token_ids(self) -> tuple[int, ...]:
+        return tuple(self.constraint.vocab.eos_token_ids.tolist())
 
     @property
     def n_sequences(self) -> int | None:

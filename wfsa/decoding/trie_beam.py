@@ -125,20 +125,21 @@ def trie_beam_search(
     ids, mask = _prompts(prompts, attention_mask, causal)
     if (longest := int(mask.sum(1).max()) + max_new_tokens) > (limit := _max_positions(model)):
         raise DecodingError(f"prompt and max_new_tokens make {longest} positions; the model has {limit}")
-    eos_ids = _eos_ids(model, eos_token_id)
+    eos_token_ids = _eos_ids(model, eos_token_id)
     if pad_token_id is None:
         pad_token_id = model.generation_config.pad_token_id
     rules = BeamRules(
         n_beams=n_beams,
         max_new_tokens=max_new_tokens,
-        eos_ids=eos_ids,
-        pad_id=pad_token_id if pad_token_id is not None else eos_ids[0] if eos_ids else 0,
+        eos_token_ids=eos_token_ids,
+        pad_id=pad_token_id if pad_token_id is not None else eos_token_ids[0] if eos_token_ids else 0,
         length_penalty=float(length_penalty),
         early_stopping=early_stopping,
     )
     if rules.n_candidates > n_beams * causal.n_tokens:
         raise DecodingError(
-            f"{len(eos_ids)} end tokens in a vocabulary of {causal.n_tokens} leave too few tokens for {n_beams} beams"
+            f"{len(eos_token_ids)} end tokens in a vocabulary of {causal.n_tokens} leave too few tokens for "
+            f"{n_beams} beams"
         )
     tokens = None if constraint is None else _fitting(as_token_constraint(constraint), causal, rules)
     with torch.no_grad():
@@ -272,10 +273,10 @@ def _fitting(constraint: TokenConstraint, causal: CausalModel, rules: BeamRules)
             f"the constraint is for {constraint.n_tokens} tokens, the model's logits have {causal.n_tokens}; "
             f"if they are only padded, build the vocabulary with size={causal.n_tokens}"
         )
-    if not set(constraint.eos_ids) <= set(rules.eos_ids):
+    if not set(constraint.eos_token_ids) <= set(rules.eos_token_ids):
         raise DecodingError(
-            f"the constraint ends sequences with {sorted(constraint.eos_ids)}, "
-            f"the search with {sorted(rules.eos_ids)}; pass the constraint's end tokens as eos_token_id"
+            f"the constraint ends sequences with {sorted(constraint.eos_token_ids)}, "
+            f"the search with {sorted(rules.eos_token_ids)}; pass the constraint's end tokens as eos_token_id"
         )
     n_sequences = constraint.n_sequences
     if n_sequences == 0:

@@ -3,7 +3,7 @@
 The decoding loop in :func:`write_constrained` is the part to read::
 
     while not state.is_finished():
-        mask = state.get_mask(budget=left)           # the tokens after which the document can be completed in time
+        mask = state.get_mask(max_tokens=left)           # the tokens after which the document can be completed in time
         token_id = choose(logits, mask.ids(), …)     # the model's choice among them
         state.commit(token_id)                       # advance the constraint
         logits = model.forward([token_id])
@@ -136,11 +136,11 @@ def write_constrained(
     bounded = options.budget and _is_known(state)
     while not state.is_finished() and left > 0:
         t0 = clock()
-        mask = state.get_mask(budget=left if bounded else None)
+        mask = state.get_mask(max_tokens=left if bounded else None)
         t1 = clock()
         left -= 1
         allowed: npt.NDArray[np.int32] = mask.ids()
-        token_id = choose(logits[: vocab.size], allowed, options.temperature, options.top_p, generator)
+        token_id = choose(logits[: vocab.logits_size], allowed, options.temperature, options.top_p, generator)
         t2 = clock()
         accepted = state.commit(token_id)
         t3 = clock()
@@ -149,7 +149,7 @@ def write_constrained(
         written.mask.append(t1 - t0)
         written.commit.append(t3 - t2)
         written.forced += len(allowed) == 1
-        if token_id in vocab.eos_ids:
+        if token_id in vocab.eos_token_ids:
             break
         written.text += vocab.tokens[token_id]
         t4 = clock()
@@ -175,7 +175,7 @@ def write_freely(model: GgufModel, prompt: list[int], vocab: Vocab, options: Dem
     logits = model.forward(prompt)
     while len(written.model) < options.contrast_tokens:
         token_id = choose(logits[: len(vocab)], None, options.temperature, options.top_p, generator)
-        if token_id in vocab.eos_ids:
+        if token_id in vocab.eos_token_ids:
             written.finished = True
             break
         written.text += vocab.tokens[token_id]
@@ -266,8 +266,8 @@ def run(options: DemoOptions, console: Console) -> int:
     console.print(f"[bold]model[/]     {path.name}: {len(vocab):,} tokens")
     constraint = _compiled_and_loaded(schema, vocab, console)
     if options.budget and _is_known(constraint.start()):
-        constraint.start().get_mask(budget=options.max_tokens)  # BudgetError
-        least = constraint.min_tokens
+        constraint.start().get_mask(max_tokens=options.max_tokens)  # BudgetError
+        least = constraint.min_tokens()
         console.print(f"[bold]budget[/]    {options.max_tokens} tokens, of which a document needs at least {least}")
     with CompileBar(console) as bar:
         model = GgufModel(path, progress=partial(bar, "reading the weights"))

@@ -197,7 +197,7 @@ class Explorer:
     def why(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Returns why the byte at the cursor, or the end of the text, is refused."""
         compiled, document, _, state = self._at_cursor(body)
-        at = len(state.text())
+        at = len(state.output_bytes())
         return {"offset": at, **why(compiled, state, document.text[at : at + 1])}
 
     def next(self, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -205,12 +205,12 @@ class Explorer:
         compiled, document, walk, state = self._at_cursor(body)
         limit = max(1, min(_integer(body, "limit"), 2000)) if "limit" in body else 60
         search = _text(body, "search") if "search" in body else b""
-        offset = len(state.text())
+        offset = len(state.output_bytes())
         probabilities = None
         if body.get("model") is True and self._has_model(compiled):
             with document.lock:
                 ids = walk.ids_before(offset)
-            eos = compiled.vocabulary.vocab.eos_ids
+            eos = compiled.vocabulary.vocab.eos_token_ids
             probabilities = self.model.probabilities([i for i in ids if i >= 0], int(eos[0]) if len(eos) else 0)
         groups = next_tokens(compiled, state, search=search, limit=limit, probabilities=probabilities)
         return {"offset": offset, "expected": expected(compiled, state), **groups}
@@ -223,7 +223,7 @@ class Explorer:
     def inside(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the parser at the cursor."""
         compiled, _, _, state = self._at_cursor(body)
-        return inside(compiled, state.text())
+        return inside(compiled, state.output_bytes())
 
     def report(self, body: Mapping[str, Any]) -> dict[str, Any]:
         return report(self._compiled(body))

@@ -87,9 +87,9 @@ class Asked:
             return Asked(kind, source, vocabulary, mode)
         return Asked(kind, source, vocabulary, mode, body.get("lenient") is True, schema)
 
-    def schema_options(self) -> SchemaOptions:
-        options: dict[str, Any] = dict(self.schema)
-        return SchemaOptions(**options, lenient=self.lenient)
+    def schema_keywords(self) -> dict[str, Any]:
+        """Returns the options of the text, as keywords of ``compile_json_schema``."""
+        return {**dict(self.schema), "lenient": self.lenient}
 
 
 def _among(body: Mapping[str, Any], name: str, choices: tuple[str, ...], default: str) -> str:
@@ -115,7 +115,7 @@ class Compiled:
         """The grammar of the source, read again because a constraint keeps no rules."""
         asked = self.asked
         if asked.kind == "json-schema":
-            return read_json_schema(schema_of(asked.source), asked.schema_options()).grammar
+            return read_json_schema(schema_of(asked.source), SchemaOptions(**asked.schema_keywords())).grammar
         if asked.kind == "lark":
             return read_any_lark(asked.source)
         return read_gbnf(asked.source) if asked.kind == "gbnf" else read_regex(asked.source)
@@ -159,7 +159,7 @@ def compile_asked(asked: Asked, vocabulary: NamedVocab, limits: Limits) -> Compi
     compiler: Any = compilers[asked.kind]
     options: dict[str, Any] = {"max_memory": limits.memory}
     if asked.kind == "json-schema":
-        options["schema_options"] = asked.schema_options()
+        options |= asked.schema_keywords()
     notes: list[str] = []
     until = time.monotonic() + limits.seconds
     with warnings.catch_warnings(record=True) as caught:

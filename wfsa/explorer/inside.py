@@ -61,7 +61,7 @@ class Shown:
             for state in range(self.made.tables.n_states):
                 _ = again.goto[state]
             self.kernels = again.kernels
-        self.text, self.states = b"", [self.made.start()]
+        self.text, self.states = b"", [self.made.begin()]
 
     def at(self, text: bytes) -> Any:
         """Returns the state after `text`, or after the part of it that the time allows: `self.text`."""
@@ -72,7 +72,7 @@ class Shown:
         self.text = text[:same]
         until = time.perf_counter() + _SECONDS
         for byte in text[same:]:
-            after = self.states[-1].commit(byte)
+            after = self.states[-1].after(byte)
             if after is None:
                 raise GrammarError("the plain construction reads this text differently from the engine")
             self.states.append(after)

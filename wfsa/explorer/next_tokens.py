@@ -45,9 +45,17 @@ def next_tokens(
     """
     named, vocab = compiled.vocabulary, compiled.vocabulary.vocab
     if state.is_finished():
-        return {"count": 0, "size": vocab.size, "shown": 0, "groups": [], "accepting": False, "forced": "", "left": 0}
+        return {
+            "count": 0,
+            "size": vocab.logits_size,
+            "shown": 0,
+            "groups": [],
+            "accepting": False,
+            "forced": "",
+            "left": 0,
+        }
     mask = state.get_mask()
-    special = set(vocab.special_ids.tolist())
+    special = set(vocab.special_token_ids.tolist())
     token_bytes = named.token_bytes
     matches = [i for i in mask.ids().tolist() if not search or search in token_bytes[i]]
     before = expected_terminals(compiled, state)
@@ -76,12 +84,12 @@ def next_tokens(
     ]
     return {
         "count": len(mask),
-        "size": vocab.size,
+        "size": vocab.logits_size,
         "found": len(matches),
         "groups": shown,
         "left_off": len(left_off),
         "accepting": state.is_accepting(),
-        "forced": state.forced(200).hex(),
+        "forced": state.forced_bytes(200).hex(),
         "bytes": state.next_bytes().hex(),
         "left": least_tokens(state),
         "configurations": state.n_configurations,
@@ -90,7 +98,7 @@ def next_tokens(
 
 def _grouped(compiled: Compiled, state: Any, tokens: list[int]) -> dict[tuple[_Effect, bool], list[int]]:
     """Groups the tokens by effect and by whether they are white space; "late" are those not reached in time."""
-    token_bytes, ends = compiled.vocabulary.token_bytes, set(state.end_ids)
+    token_bytes, ends = compiled.vocabulary.token_bytes, set(state.stop_token_ids)
     after_ignored: dict[tuple[tuple[int, ...], bytes], tuple[int, ...]] = {}  # expected terminals
     groups: dict[tuple[_Effect, bool], list[int]] = {}
     probe, until = state.fork(), time.perf_counter() + _SECONDS

@@ -107,7 +107,7 @@ def expected_terminals(compiled: Compiled, state: Any) -> tuple[int, ...]:
     of = terminals_of(compiled)
     if of is None or not only_ignored(compiled, reported):
         return reported
-    text = state.text()
+    text = state.output_bytes()
     for n in range(1, min(len(text), _MOST_IGNORED) + 1):
         probe = compiled.constraint.start()
         if not probe.commit_bytes(text[:-n]):
@@ -134,7 +134,7 @@ def why(compiled: Compiled, state: Any, byte: bytes) -> dict[str, Any]:
     if byte and byte in allowed:
         reasons = [[{"place": "", "words": "no token of the vocabulary spells the text here"}]]
     elif source is not None:
-        reasons = [linked(source.schema, reason) for reason in compiled.constraint.reasons(state.text(), byte)]
+        reasons = [linked(source.schema, reason) for reason in compiled.constraint.reasons(state.output_bytes(), byte)]
     else:
         reasons = _out_of_place(compiled, state, byte)
     return {"reasons": reasons, "expected": expected(compiled, state), "bytes": allowed.hex()}

@@ -19,7 +19,7 @@ from wfsa.reference.lexer import Lexer
 from wfsa.reference.longest import Rules
 from wfsa.reference.lr import Item
 from wfsa.reference.normal_form import NormalForm, Rule, Symbol
-from wfsa.reference.runtime import CfgState, LongestState, State, begun
+from wfsa.reference.runtime import CfgSituation, LongestSituation, Situation, begun
 from wfsa.reference.stacks import Stacks
 from wfsa.vocab import byte_vocab
 
@@ -36,17 +36,17 @@ class Touched:
         self.tables = TouchedTables(without_empty_words(grammar, self.lexer.nullable))
         self.stacks = Stacks(self.tables)  # type: ignore[arg-type]
         self.end = self.tables.form.end
-        self.by_id: dict[int, list[int]] = {self.end: sorted(self.vocab.eos_ids.tolist())}
+        self.by_id: dict[int, list[int]] = {self.end: sorted(self.vocab.eos_token_ids.tolist())}
         self.rules = Rules.of(grammar, self.lexer)
 
     def is_text(self, token: int) -> bool:
         return token < _BYTES
 
-    def start(self) -> State:
+    def begin(self) -> Situation:
         own: Any = self
         if self.policy == "cfg":
-            return CfgState(own, {self.lexer.start: self.stacks.bottom})
-        return LongestState(own, [begun(own, self.stacks.bottom)])
+            return CfgSituation(own, {self.lexer.start: self.stacks.bottom})
+        return LongestSituation(own, [begun(own, self.stacks.bottom)])
 
 
 class TouchedTables:

@@ -43,14 +43,15 @@ class NamedVocab:
     def facts(self) -> dict[str, Any]:
         vocab = self.vocab
         return {
-            "name": self.name, "size": vocab.size, "tokens": len(vocab), "cut_by": self.cut_by, "note": self.note,
+            "name": self.name, "size": vocab.logits_size, "tokens": len(vocab), "cut_by": self.cut_by,
+            "note": self.note,
             "fingerprint": vocab.fingerprint[:12],
         }  # fmt: skip
 
 
 def byte_vocabulary(note: str = "") -> NamedVocab:
     """Returns a vocabulary of one token per byte, and an end token."""
-    vocab = Vocab([*(bytes([b]) for b in range(256)), b"</s>"], special_ids=[256], eos_ids=[256])
+    vocab = Vocab([*(bytes([b]) for b in range(256)), b"</s>"], special_token_ids=[256], eos_token_ids=[256])
     return NamedVocab.of("bytes", vocab, cut_by="each byte is a token", note=note)
 
 
@@ -74,7 +75,7 @@ def file_vocabulary(
             f"{path}: no such file or folder; pass a local model's folder, a tokenizer.json, a .gguf, a .tiktoken, a "
             "SentencePiece .model, an .npz or a saved .vocab (nothing is downloaded)"
         )
-    vocab = Vocab.from_file(path, eos_ids=eos, size=logits)
+    vocab = Vocab.from_file(path, eos_token_ids=eos, logits_size=logits)
     encode, cut_by = find_encoder(path)
     cutter = None if encode is None else Encoded(vocab, encode)
     return NamedVocab.of(name or path.name, vocab, cutter, cut_by, note)

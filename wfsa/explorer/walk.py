@@ -140,7 +140,7 @@ class Walk:
     def _take(self, token: int) -> bool:
         clock, state, at = time.perf_counter_ns, self.state, self.at
         spelled = self.compiled.vocabulary.token_bytes[token] if token >= 0 else b""
-        forced = bool(spelled) and state.forced(len(spelled)) == spelled
+        forced = bool(spelled) and state.forced_bytes(len(spelled)) == spelled
         begin = clock()
         n_allowed = len(state.get_mask())
         middle = clock()

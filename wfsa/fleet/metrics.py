@@ -6,7 +6,7 @@
     wfsa_states                       gauge       texts that are being written, under all stores
     wfsa_store_bytes{level}           gauge       constraints in memory, artifacts on disk, of all stores
     wfsa_store_entries{level}         gauge       ... and those that wait for the remote
-    wfsa_cache_bytes                  gauge       what the process keeps for the next compile (wfsa.cache_info)
+    wfsa_cache_bytes                  gauge       what the process keeps for the next compile (wfsa.caches.cache_info)
     wfsa_store_events_total{event}    counter     waits, errors, published, swaps, damaged, remote failures, unpublished
 
 Needs prometheus-client: the extra ``metrics``.

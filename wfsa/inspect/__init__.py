@@ -1,11 +1,15 @@
-"""Looking at a schema and at what was compiled from it.
+"""Reports about a schema, and about what was compiled from it.
 
-    check_schema       a JSON Schema judged without a vocabulary
-    schema_costs       the compile time of a schema by place, and what other options would take
-    schema_advice      what in a schema usually costs, and what could be written instead
+    check_schema       a JSON Schema checked without a vocabulary; SchemaReport, ReportEntry
+    schema_costs       the compile time of a schema by place, and that of other options
+    schema_advice      keywords of a schema that usually cost time, and what could be written instead
     engine_comparison  the installed engines on one schema, side by side
     trace              a text token by token under a constraint
-    tables             the arrays of the engine, for those who want to see them
+    tables             the arrays of the engine, for readers of its internals
 
-Why a token is refused is asked of a state (``State.explain``), and so belongs to the core.
+The reason why a token is refused comes from a state (``State.explain``), and so belongs to the core.
 """
+
+from wfsa.grammar.json_schema import ReportEntry, SchemaReport
+
+__all__ = ["ReportEntry", "SchemaReport"]

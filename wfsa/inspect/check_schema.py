@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import warnings
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wfsa._ext.regular import automaton
+from wfsa.arguments import schema_options
 from wfsa.errors import LimitError, SchemaError, SchemaWarning
 from wfsa.grammar.allowance import Allowance, Exhausted, check
 from wfsa.grammar.boundary import Boundary
@@ -21,41 +22,47 @@ from wfsa.grammar.json_schema import LoweredSchema, SchemaOptions, SchemaReport,
 from wfsa.grammar.json_schema.read.misspelt import slips_text
 from wfsa.grammar.json_schema.read.sources import schema_of
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from wfsa.compile_options import TextKeywords
+
 
 def check_json_schema(
     schema: Any,
     *,
-    schema_options: SchemaOptions | None = None,
     max_size: int = 1_000_000,
-    max_depth: int = 100,
+    max_nesting: int = 100,
     max_seconds: float | None = 10.0,
     max_terminal_states: int = 1 << 18,
+    **options: Unpack[TextKeywords],
 ) -> SchemaReport:
     """The report that the constraint of a schema would have; no vocabulary is needed.
 
     schema: what :func:`wfsa.compile_json_schema` takes.
-    max_size: characters of its JSON text, about; max_depth: levels of objects and arrays in it.
+    max_size: characters of its JSON text, about; max_nesting: levels of objects and arrays in it.
     max_seconds: for the front end, looked at now and then; None for no limit.
-    max_terminal_states: as in CompileOptions.
+    max_terminal_states, options: as for :func:`wfsa.compile_json_schema`.
 
     Raises SchemaError (malformed, unsupported, satisfied by nothing; ends in ``at $.path``) or LimitError.
     Warns (SchemaWarning) of keywords that are probably misspelt.
     """
+    of_text = schema_options("check_json_schema", options)
     try:
         with Allowance(max_seconds), Boundary(SchemaError):
-            return _checked(schema, schema_options or SchemaOptions(), max_size, max_depth, max_terminal_states)
+            return _checked(schema, of_text, max_size, max_nesting, max_terminal_states)
     except Exhausted as e:
         raise LimitError(f"checking the schema passed {e}; raise max_seconds") from None
 
 
 def _checked(
-    schema: Any, options: SchemaOptions, max_size: int, max_depth: int, max_terminal_states: int
+    schema: Any, options: SchemaOptions, max_size: int, max_nesting: int, max_terminal_states: int
 ) -> SchemaReport:
     if isinstance(schema, (str, bytes, bytearray)) and len(schema) > max_size:
         raise LimitError(f"the schema has {len(schema)} characters, the limit is {max_size}; raise max_size")
     if not isinstance(schema, (dict, bool)):
         schema = schema_of(schema)
-    _measure(schema, max_size, max_depth)
+    _measure(schema, max_size, max_nesting)
     dropped: frozenset[str] = frozenset()
     while True:
         lowered = read_json_schema(schema, options, dropped)
@@ -87,7 +94,7 @@ def _too_large(lowered: LoweredSchema, max_states: int) -> tuple[str, str] | Non
     return None
 
 
-def _measure(schema: Any, max_size: int, max_depth: int) -> None:
+def _measure(schema: Any, max_size: int, max_nesting: int) -> None:
     """LimitError for a schema that is too large or too deep, without recursion; what is shared counts each time."""
     size, todo = 0, [(schema, 1)]
     while todo:
@@ -106,8 +113,8 @@ def _measure(schema: Any, max_size: int, max_depth: int) -> None:
             size += len(value.as_tuple().digits)
         else:
             size += 4
-        if depth > max_depth and isinstance(value, (dict, list, tuple)):
-            remedy = "use $ref for its parts, or raise max_depth"
-            raise LimitError(f"the schema nests deeper than {max_depth} levels; {remedy}")
+        if depth > max_nesting and isinstance(value, (dict, list, tuple)):
+            remedy = "use $ref for its parts, or raise max_nesting"
+            raise LimitError(f"the schema nests deeper than {max_nesting} levels; {remedy}")
         if size > max_size:
             raise LimitError(f"the schema has more than {max_size} characters; make it smaller, or raise max_size")

@@ -25,7 +25,6 @@ import numpy as np
 from wfsa.caches import empty_caches
 from wfsa.compiler import compile_json_schema
 from wfsa.errors import StateError, VocabError
-from wfsa.grammar.json_schema import SchemaOptions
 from wfsa.grammar.json_schema.read.sources import schema_of
 from wfsa.vocab import Vocab
 from wfsa.vocab.cut import Greedy, cut
@@ -103,9 +102,11 @@ def compare(
 
 
 def _end_token(vocab: Vocab) -> int:
-    if not len(vocab.eos_ids):
-        raise VocabError("the vocabulary has no end token, and engines want one: name it (--eos, Vocab(eos_ids=...))")
-    return int(vocab.eos_ids[0])
+    if not len(vocab.eos_token_ids):
+        raise VocabError(
+            "the vocabulary has no end token, and engines want one: name it (--eos, Vocab(eos_token_ids=...))"
+        )
+    return int(vocab.eos_token_ids[0])
 
 
 def _row(name: str, engine: Engine, schema: str, cuts: list[Cut], repeats: int) -> Row:
@@ -157,23 +158,23 @@ def drawn_texts(schema: str, vocab: Vocab, n: int, longest: int = 200) -> list[b
     takes no other.
     """
     _end_token(vocab)
-    constraint = compile_json_schema(schema, vocab, schema_options=SchemaOptions(whitespace="python"))
+    constraint = compile_json_schema(schema, vocab, whitespace="python")
     found = []
     for seed in range(n):
         chance, state, left = random.Random(seed), constraint.start(), longest
         while not state.is_finished():
             try:
                 left = max(left, state.min_tokens())
-                ids = state.get_mask(budget=left).ids()
+                ids = state.get_mask(max_tokens=left).ids()
             except StateError:  # a grammar whose shortest texts are not known: as it comes, and then as short as can be
-                closing = state.closing() if left < longest // 2 else None
+                closing = state.shortest_completion() if left < longest // 2 else None
                 if closing is not None:
                     state.commit_bytes(closing)
                     break
                 ids = state.get_mask().ids()
             state.commit(int(chance.choice(ids)))
             left -= 1
-        found.append(state.text())
+        found.append(state.output_bytes())
     return found
 
 
@@ -195,7 +196,7 @@ def _wfsa(mode: Any) -> Callable[[Vocab, Greedy], Engine]:
             return bool(self.state.is_accepting())
 
     def make(vocab: Vocab, cutter: Greedy) -> Engine:
-        row = np.zeros((vocab.size + 31) // 32, np.int32)
+        row = np.zeros((vocab.logits_size + 31) // 32, np.int32)
 
         def compiled(schema: str) -> Callable[[], Matcher]:
             constraint = compile_json_schema(schema, vocab, mode=mode)
@@ -209,7 +210,7 @@ def _wfsa(mode: Any) -> Callable[[Vocab, Greedy], Engine]:
 def _llguidance(vocab: Vocab, cutter: Greedy) -> Engine:
     import llguidance
 
-    special, end = set(vocab.special_ids.tolist()), _end_token(vocab)
+    special, end = set(vocab.special_token_ids.tolist()), _end_token(vocab)
     named = [(b"\xff" if number in special else b"") + token for number, token in enumerate(vocab.tokens)]
 
     class Tokenizer:
@@ -342,5 +343,5 @@ def _outlines_core(vocab: Vocab, cutter: Greedy) -> Engine:
 
 def _texts(vocab: Vocab) -> dict[int, bytes]:
     """The tokens that are text, by id."""
-    special = set(vocab.special_ids.tolist())
+    special = set(vocab.special_token_ids.tolist())
     return {i: token for i, token in enumerate(vocab.tokens) if i not in special}

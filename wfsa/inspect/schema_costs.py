@@ -13,10 +13,12 @@ import heapq
 import itertools
 import time
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from wfsa.caches import cache_info, empty_caches, set_cache_budget
-from wfsa.compiler import compile_json_schema
+from wfsa.arguments import schema_options
+from wfsa.caches import cache_info, empty_caches, set_cache_bytes
+from wfsa.compile_options import CompileOptions
+from wfsa.compiler import constraint_of_schema
 from wfsa.errors import WfsaError
 from wfsa.grammar.json_schema import ReportEntry, SchemaOptions, read_json_schema
 from wfsa.grammar.json_schema.places import Step, pointer
@@ -24,6 +26,11 @@ from wfsa.grammar.json_schema.read.keyword_table import KEYWORDS, Applies, subsc
 from wfsa.grammar.json_schema.read.sources import schema_of
 from wfsa.inspect.schema_advice import advice
 from wfsa.vocab import Vocab
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from wfsa.compile_options import TextKeywords
 
 Steps = tuple[Step, ...]
 _SAYS_NOTHING: Final = (Applies.ALL, Applies.CONDITION, Applies.SOME, Applies.NAMES)  # these, where they are true
@@ -66,7 +73,7 @@ class SchemaCosts:
 
 
 def schema_costs(
-    schema: Any, vocab: Vocab, *, schema_options: SchemaOptions | None = None, seconds: float = 20.0
+    schema: Any, vocab: Vocab, *, seconds: float = 20.0, **options: Unpack[TextKeywords]
 ) -> SchemaCosts:
     """Compile a schema again and again, for about so many seconds.  Raises what ``compile_json_schema`` raises.
 
@@ -74,12 +81,12 @@ def schema_costs(
     """
     if not isinstance(schema, (dict, bool)):
         schema = schema_of(schema)
-    options = schema_options or SchemaOptions()
+    of_text = schema_options("schema_costs", options)
     until = time.perf_counter() + seconds
     limit = cache_info()["total"]["limit"]
     try:
-        _compile(schema, vocab, options)  # what is made once, for all schemas, is made
-        whole, stats = _measure(schema, vocab, options)
+        _compile(schema, vocab, of_text)  # what is made once, for all schemas, is made
+        whole, stats = _measure(schema, vocab, of_text)
         places: list[PlaceCost] = []
         waiting: list[tuple[float, int, Steps, Steps]] = []  # cost and steps of what holds it
         numbers = itertools.count()
@@ -93,7 +100,7 @@ def schema_costs(
         while waiting and time.perf_counter() < until:
             _, _, outside, steps = heapq.heappop(waiting)
             try:
-                least, without = _measure(_without(schema, outside, steps), vocab, options)
+                least, without = _measure(_without(schema, outside, steps), vocab, of_text)
             except WfsaError:  # nothing is left without it
                 continue
             cost = max(0.0, whole - least)
@@ -105,12 +112,12 @@ def schema_costs(
         named = tuple(
             (" ".join(f"{name}={value}" for name, value in other.items()), _measure(schema, vocab, changed)[0])
             for other in _ALTERNATIVES
-            if time.perf_counter() < until and _reported(schema, options) != _reported(
-                schema, changed := replace(options, **other)
+            if time.perf_counter() < until and _reported(schema, of_text) != _reported(
+                schema, changed := replace(of_text, **other)
             )
         )  # fmt: skip
     finally:
-        set_cache_budget(limit)
+        set_cache_bytes(limit)
     places.sort(key=lambda place: -place.seconds)
     told = tuple(advice(schema, schema))
     return SchemaCosts(
@@ -129,7 +136,7 @@ def _measure(schema: Any, vocab: Vocab, options: SchemaOptions) -> tuple[float, 
 def _compile(schema: Any, vocab: Vocab, options: SchemaOptions) -> tuple[float, Any]:
     empty_caches()
     begin = time.perf_counter()
-    made = compile_json_schema(schema, vocab, schema_options=options, max_seconds=60.0)
+    made = constraint_of_schema(schema, vocab, options, CompileOptions(max_seconds=60.0))
     return time.perf_counter() - begin, made.stats
 
 

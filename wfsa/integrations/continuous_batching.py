@@ -109,7 +109,7 @@ class ConstraintBatchingProcessor(ContinuousBatchingLogitsProcessor):  # type: i
         return state
 
     def _fill(self, states: list[State]) -> None:
-        self._size = max((state.constraint.vocab.size for state in states), default=1)
+        self._size = max((state.constraint.vocab.logits_size for state in states), default=1)
         self._masks = allocate_bitmask(len(states), self._size)
         going = {row: state for row, state in enumerate(states) if not state.is_finished()}
         fill_bitmasks(list(going.values()), self._masks, threads=self.threads, rows=list(going))

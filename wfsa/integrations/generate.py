@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from wfsa.compile_options import CompileOptions
+from wfsa.arguments import COMPILE_FIELDS, SCHEMA_FIELDS
 from wfsa.errors import DecodingError, DecodingWarning, DocumentError
-from wfsa.grammar.json_schema import SchemaOptions
 from wfsa.integrations.schemas import reader_of
 
 
@@ -20,7 +19,8 @@ class Documents(list[Any]):
     cut_off: the places whose text reached ``max_new_tokens`` before its end. This happens only under constraints that
         do not know how many tokens their texts need (``State.min_tokens``). The value there is None, unless the text
         is a document without the rest.
-    errors: by place, the :class:`wfsa.DocumentError` of a text that fits the schema but is refused by the type, for
+    errors: by place, the :class:`wfsa.errors.DocumentError` of a text that fits the schema but is refused by the type,
+        for
         example by a validator. Its ``text`` is the text, its ``__cause__`` the error of the type. The value there is
         None.
     """
@@ -37,15 +37,13 @@ class Documents(list[Any]):
 def generate(
     model: Any,
     tokenizer: Any,
-    prompts: str | Sequence[Mapping[str, Any]] | Sequence[str | Sequence[Mapping[str, Any]]],
+    prompts: str | Sequence[str | Mapping[str, Any] | Sequence[Mapping[str, Any]]],
     schema: Any,
     *,
     max_new_tokens: int = 512,
     wrap_up: int = 0,
     retries: int = 0,
-    schema_options: SchemaOptions | None = None,
-    options: CompileOptions | None = None,
-    **generate_keywords: Any,
+    **keywords: Any,
 ) -> Documents:
     """Generates one document for each prompt with a model of transformers, and parses it.
 
@@ -61,10 +59,11 @@ def generate(
     retries: how often a prompt is generated again while its type refuses a document of it (a validator, for example).
         Retries sample (``do_sample=True``), because greedy decoding would write the same text again. Documents that are
         still refused are in ``errors``.
-    generate_keywords: for ``model.generate``: ``do_sample``, ``num_beams``, ``num_return_sequences``.
+    keywords: those of :func:`wfsa.compile_json_schema`, such as ``whitespace``; all others go to ``model.generate``:
+        ``do_sample``, ``num_beams``, ``num_return_sequences``.
 
     Returns :class:`Documents`, a list that also reports the documents that were cut off or refused by their type; a
-    :class:`wfsa.DecodingWarning` reports them too. Raises the errors of
+    :class:`wfsa.errors.DecodingWarning` reports them too. Raises the errors of
     :func:`wfsa.integrations.transformers.logits_processor`, and DecodingError if the numbers of prompts and schemas
     differ or a sequence is not a document at all (a beam search with more beams than the schema has texts).
     """
@@ -84,9 +83,12 @@ def generate(
         raise DecodingError(f"{len(schemas)} schemas for {len(listed)} prompts; give one for all, or one per prompt")
     if any(one is None for one in schemas):
         raise DecodingError("a schema is None; leave out prompts without a schema, which need no wfsa")
+    known = COMPILE_FIELDS | SCHEMA_FIELDS
+    options = {name: value for name, value in keywords.items() if name in known}
+    generate_keywords = {name: value for name, value in keywords.items() if name not in known}
     masked = logits_processor(
         schema if not isinstance(schema, (list, tuple)) else schemas, tokenizer, model=model,
-        max_new_tokens=max_new_tokens, wrap_up=wrap_up, schema_options=schema_options, options=options,
+        max_new_tokens=max_new_tokens, wrap_up=wrap_up, **options,
     )  # fmt: skip
     rows = [_ids(tokenizer, prompt) for prompt in listed]
     readers = [reader_of(one) for one in schemas]
@@ -132,7 +134,7 @@ def _generated(
     import torch
 
     # generate stops at, and pads with, the constraint's own end tokens.
-    ends = masked.end_ids
+    ends = masked.stop_token_ids
     pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else ends[0]
     width = max(1, *map(len, rows))
     ids = torch.full((len(rows), width), pad, dtype=torch.int64)
@@ -167,10 +169,10 @@ def _document(place: int, tokens: list[int], state: Any, read: Callable[[str], A
     n = state.commit_tokens(tokens)
     if n < len(tokens) and not state.is_finished():
         raise DecodingError(
-            f"sequence {place} is not a document: token {tokens[n]} is not allowed after {state.text()[-40:]!r}; "
-            "use fewer beams, or remove the processor that forces tokens"
+            f"sequence {place} is not a document: token {tokens[n]} is not allowed after "
+            f"{state.output_bytes()[-40:]!r}; use fewer beams, or remove the processor that forces tokens"
         )
-    text = state.text().decode("utf-8", "replace")
+    text = state.output_bytes().decode("utf-8", "replace")
     is_cut_off = not state.is_finished()
     if is_cut_off and not state.is_accepting():
         return _Document(text, is_cut_off)

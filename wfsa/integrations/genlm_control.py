@@ -11,20 +11,23 @@ a text is genlm-control's own EOS, in place of the vocabulary's end tokens.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from wfsa._ext.state import State
-from wfsa.compile_options import CompileOptions
 from wfsa.constraint import Constraint
-from wfsa.errors import VocabError
-from wfsa.grammar.json_schema import SchemaOptions
+from wfsa.errors import DecodingError, VocabError
 from wfsa.installing import how_to_install
 from wfsa.integrations.hosts import importing, name_and_version
 from wfsa.integrations.prefix_states import PrefixStates
 from wfsa.integrations.schemas import constraint_of
 from wfsa.integrations.serving import vocabulary_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from wfsa.compile_options import SchemaKeywords
 
 _WRITTEN_FOR: Final = "0.4.1"
 with importing("wfsa.integrations.genlm_control", "genlm-control", _WRITTEN_FOR, remedy=how_to_install("genlm")):
@@ -46,8 +49,8 @@ class ConstraintPotential(Potential):  # type: ignore[misc]
         super().__init__(llm.vocab, tables=llm.tables)
         self.constraint, self.llm = constraint, llm
         vocab = constraint.vocab
-        self._places = np.full(vocab.size, -1, np.int64)  # in self.vocab, by the token's id
-        special = set(vocab.special_ids.tolist())
+        self._places = np.full(vocab.logits_size, -1, np.int64)  # in self.vocab, by the token's id
+        special = set(vocab.special_token_ids.tolist())
         for place, token in enumerate(self.vocab):
             token_id = _id_of(token)
             if token_id >= vocab.n_tokens:
@@ -58,7 +61,7 @@ class ConstraintPotential(Potential):  # type: ignore[misc]
                     "constraint's vocabulary; compile it for Vocab.from_tokenizer(llm.model.tokenizer)"
                 )
             self._places[token_id] = place
-        self._places[list(vocab.eos_ids)] = -1  # EOS replaces them
+        self._places[list(vocab.eos_token_ids)] = -1  # EOS replaces them
         self._states = PrefixStates([constraint.start()], _CACHED_STATES)
 
     def _after(self, context: Sequence[Any]) -> State | None:
@@ -78,7 +81,7 @@ class ConstraintPotential(Potential):  # type: ignore[misc]
         """Returns the places of the tokens that may follow, their log weight, and the log weight of the end."""
         state = self._after(context)
         if state is None:
-            raise ValueError(f"the constraint does not allow {b''.join(map(bytes, context))!r}")
+            raise DecodingError(f"the constraint does not allow {b''.join(map(bytes, context))!r}")
         places = self._places[state.get_mask().ids()]
         return places[places >= 0], 0.0, 0.0 if state.is_accepting() else _REFUSED
 
@@ -98,12 +101,13 @@ def _id_of(token: Any) -> int:
 
 
 def logits_processor(
-    source: Any, llm: Any, *, schema_options: SchemaOptions | None = None, options: CompileOptions | None = None
+    source: Any, llm: Any, **options: Unpack[SchemaKeywords]
 ) -> ConstraintPotential:
     """Returns a potential to multiply with a ``PromptedLLM``, or to condition ``AWRS`` on.
 
     source: a dict, JSON text, a pydantic model, a dataclass, or any Constraint.
+    options: keywords of :func:`wfsa.compile_json_schema`.
     Raises SchemaError, LimitError, VocabError (a constraint for another vocabulary, an unreadable tokenizer).
     """
     vocab = vocabulary_of(llm.model.tokenizer)
-    return ConstraintPotential(constraint_of(source, vocab, HOST, schema_options, options), llm)
+    return ConstraintPotential(constraint_of(source, vocab, HOST, options), llm)

@@ -30,20 +30,23 @@ import ctypes
 import os
 from collections.abc import Callable, Iterable
 from itertools import count
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from wfsa._ext.state import State
-from wfsa.compile_options import CompileOptions
 from wfsa.constraint import Constraint
 from wfsa.errors import StateError
-from wfsa.grammar.json_schema import SchemaOptions
 from wfsa.integrations.hosts import name_and_version
 from wfsa.integrations.schemas import constraint_of
 from wfsa.integrations.text_masks import TextMasks, allowed
 from wfsa.vocab import Vocab
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from wfsa.compile_options import SchemaKeywords
 
 HOST: Final = name_and_version("llama-cpp-python")
 Pointer = ctypes.c_void_p
@@ -108,8 +111,8 @@ class _Text:
         if not 0 <= token < state.constraint.vocab.n_tokens or not state.commit(token):
             self.state = None
             raise StateError(
-                f"llama.cpp accepted token {token}, which is not allowed after {state.text()[-40:]!r}: another sampler "
-                "of the chain chose it, the constraint's sampler is not its first, or the prompt was accepted, too"
+                f"llama.cpp accepted token {token}, which is not allowed after {state.output_bytes()[-40:]!r}: another "
+                "sampler of the chain chose it, the constraint's sampler is not its first, or it accepted the prompt"
             )
 
     def allowed(self) -> npt.NDArray[np.bool_]:
@@ -117,8 +120,8 @@ class _Text:
         state = self.state
         if state is not None and not state.is_finished():
             return state.get_mask().to_bool()
-        ends = np.zeros(self.begin.constraint.vocab.size, np.bool_)
-        ends[list(self.begin.end_ids)] = True
+        ends = np.zeros(self.begin.constraint.vocab.logits_size, np.bool_)
+        ends[list(self.begin.stop_token_ids)] = True
         return ends
 
     def apply(self, candidates: _Candidates) -> None:
@@ -224,7 +227,7 @@ class ConstraintSampler:
 
     library: the loaded llama library, or its path.
     constraint: a Constraint over the model's own vocabulary, or a State of one, which is forked.
-    stop_ids: the tokens that end the text, in place of the vocabulary's (``Constraint.start``).
+    stop_token_ids: the tokens that end the text, in place of the vocabulary's (``Constraint.start``).
 
     Attributes: ``pointer``, the ``llama_sampler *`` as an int, for ``llama_sampler_chain_add``, which then owns it.
     Raises StateError for a library without ``llama_sampler_init``, OSError if the library cannot be loaded.
@@ -235,9 +238,9 @@ class ConstraintSampler:
         library: ctypes.CDLL | str | os.PathLike[str],
         constraint: Constraint | State,
         *,
-        stop_ids: Iterable[int] | None = None,
+        stop_token_ids: Iterable[int] | None = None,
     ) -> None:
-        begin = constraint.fork() if isinstance(constraint, State) else constraint.start(stop_ids=stop_ids)
+        begin = constraint.fork() if isinstance(constraint, State) else constraint.start(stop_token_ids=stop_token_ids)
         self._owner = _library(library)
         self._text = _Text(begin, begin.fork())
         self.pointer = self._owner.sampler(self._text)
@@ -268,9 +271,9 @@ class LogitsProcessor:
     from C, so an error is stored for ``check()``; from then on only end tokens are allowed.
     """
 
-    def __init__(self, constraint: Constraint, *, stop_ids: Iterable[int] | None = None) -> None:
+    def __init__(self, constraint: Constraint, *, stop_token_ids: Iterable[int] | None = None) -> None:
         fits = "compile the constraint for Vocab.from_gguf(model_path) of this model"
-        self._masks = TextMasks(constraint, HOST, fits, stop_ids=stop_ids)
+        self._masks = TextMasks(constraint, HOST, fits, stop_token_ids=stop_token_ids)
 
     def reset(self) -> None:
         """Makes the next call begin a new text."""
@@ -292,16 +295,16 @@ def logits_processor(
     source: Any,
     tokenizer: Any,
     *,
-    stop_ids: Iterable[int] | None = None,
-    schema_options: SchemaOptions | None = None,
-    options: CompileOptions | None = None,
+    stop_token_ids: Iterable[int] | None = None,
+    **options: Unpack[SchemaKeywords],
 ) -> LogitsProcessor:
     """Returns a function for ``logits_processor=[...]`` of llama-cpp-python.
 
     source: a dict, JSON text, a pydantic model, a dataclass, or any Constraint.
+    options: keywords of :func:`wfsa.compile_json_schema`.
     tokenizer: the ``Llama``, or the path of its .gguf file, whose vocabulary is read.
 
     Raises SchemaError, LimitError, VocabError (a constraint for another vocabulary, an unreadable file).
     """
     vocab = Vocab.from_gguf(getattr(tokenizer, "model_path", tokenizer))
-    return LogitsProcessor(constraint_of(source, vocab, HOST, schema_options, options), stop_ids=stop_ids)
+    return LogitsProcessor(constraint_of(source, vocab, HOST, options), stop_token_ids=stop_token_ids)

@@ -15,19 +15,22 @@ Written for 0.18.0, from its sources. The engine needs a GPU, and the integratio
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from wfsa.bitmask import apply_bitmask_
-from wfsa.compile_options import CompileOptions
+from wfsa.bitmask import apply_bitmask_inplace
 from wfsa.constraint import Constraint
 from wfsa.errors import VocabError
-from wfsa.grammar.json_schema import SchemaOptions
 from wfsa.integrations.hosts import name_and_version
 from wfsa.integrations.schemas import constraint_of
 from wfsa.integrations.serving import vocabulary_of
 from wfsa.integrations.text_masks import TextMasks
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from wfsa.compile_options import SchemaKeywords
 
 HOST: Final = name_and_version("lmdeploy")
 _FITS: Final = "compile the constraint for Vocab.from_tokenizer(tokenizer, model_config=config) of this model"
@@ -36,17 +39,17 @@ _FITS: Final = "compile the constraint for Vocab.from_tokenizer(tokenizer, model
 class LogitsProcessor:
     """A processor for ``GenerationConfig(logits_processors=[...])``; serves any number of texts at once.
 
-    bos_token_id: of the model's config. stop_ids: the tokens that end a text, in place of the vocabulary's.
+    bos_token_id: of the model's config. stop_token_ids: the tokens that end a text, in place of the vocabulary's.
     Raises VocabError if the engine pads rows with a token that is text.
     """
 
     def __init__(
-        self, constraint: Constraint, *, bos_token_id: int | None, stop_ids: Iterable[int] | None = None
+        self, constraint: Constraint, *, bos_token_id: int | None, stop_token_ids: Iterable[int] | None = None
     ) -> None:
         filler = 0 if bos_token_id is None else bos_token_id
         vocab = constraint.vocab
         self._is_special = np.zeros(vocab.n_tokens, np.bool_)
-        self._is_special[vocab.special_ids] = True
+        self._is_special[vocab.special_token_ids] = True
         self._is_special[sorted(constraint.grammar_tokens())] = False
         if filler < vocab.n_tokens and not self._is_special[filler]:
             raise VocabError(
@@ -55,7 +58,7 @@ class LogitsProcessor:
                 "bos_token_id that is a special token, or use response_format"
             )
         self._filler = filler
-        self._masks = TextMasks(constraint, HOST, _FITS, stop_ids=stop_ids)
+        self._masks = TextMasks(constraint, HOST, _FITS, stop_token_ids=stop_token_ids)
 
     def check(self) -> None:
         """Raises the first error of a call, if the engine runs in this process."""
@@ -67,7 +70,7 @@ class LogitsProcessor:
         in_range = (row >= 0) & (row < len(self._is_special))
         text = row[(row != self._filler) & ~(in_range & self._is_special[np.where(in_range, row, 0)])]
         words = self._masks.after_or_end(text, logits.shape[-1])
-        apply_bitmask_(logits, words)
+        apply_bitmask_inplace(logits, words)
         return logits
 
 
@@ -76,16 +79,16 @@ def logits_processor(
     tokenizer: Any,
     *,
     bos_token_id: int | None,
-    stop_ids: Iterable[int] | None = None,
-    schema_options: SchemaOptions | None = None,
-    options: CompileOptions | None = None,
+    stop_token_ids: Iterable[int] | None = None,
+    **options: Unpack[SchemaKeywords],
 ) -> LogitsProcessor:
     """Returns a processor for ``GenerationConfig(logits_processors=[...])``.
 
     source: a dict, JSON text, a pydantic model, a dataclass, or any Constraint.
+    options: keywords of :func:`wfsa.compile_json_schema`.
     tokenizer: the model's fast tokenizer of transformers. bos_token_id: of the model's config, or None.
 
     Raises SchemaError, LimitError, VocabError (a constraint for another vocabulary, or padding that is text).
     """
-    constraint = constraint_of(source, vocabulary_of(tokenizer), HOST, schema_options, options)
-    return LogitsProcessor(constraint, bos_token_id=bos_token_id, stop_ids=stop_ids)
+    constraint = constraint_of(source, vocabulary_of(tokenizer), HOST, options)
+    return LogitsProcessor(constraint, bos_token_id=bos_token_id, stop_token_ids=stop_token_ids)

@@ -13,20 +13,23 @@ prompt's first (:mod:`.text_masks`). A step then waits for the tokens of the las
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from wfsa.compile_options import CompileOptions
 from wfsa.constraint import Constraint
 from wfsa.errors import DecodingError
-from wfsa.grammar.json_schema import SchemaOptions
 from wfsa.installing import how_to_install
 from wfsa.integrations.hosts import importing, name_and_version, unknown_call_message
 from wfsa.integrations.schemas import constraint_of
 from wfsa.integrations.serving import vocabulary_of
 from wfsa.integrations.text_masks import TextMasks, allowed
 from wfsa.vocab import Vocab
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from wfsa.compile_options import SchemaKeywords
 
 _WRITTEN_FOR: Final = "0.32.2"
 with importing("wfsa.integrations.mlx_lm", "mlx-lm", _WRITTEN_FOR, remedy=how_to_install("mlx")):
@@ -39,11 +42,11 @@ _FITS: Final = "pass model=model to logits_processor(), which leaves out tokens 
 class LogitsProcessor:
     """A processor for ``logits_processors=[...]``; serves any number of texts, in turn or one after the other.
 
-    stop_ids: the tokens that end a text, in place of the vocabulary's (``Constraint.start``).
+    stop_token_ids: the tokens that end a text, in place of the vocabulary's (``Constraint.start``).
     """
 
-    def __init__(self, constraint: Constraint, *, stop_ids: Iterable[int] | None = None) -> None:
-        self._masks = TextMasks(constraint, HOST, _FITS, stop_ids=stop_ids)
+    def __init__(self, constraint: Constraint, *, stop_token_ids: Iterable[int] | None = None) -> None:
+        self._masks = TextMasks(constraint, HOST, _FITS, stop_token_ids=stop_token_ids)
 
     def reset(self) -> None:
         """Makes the next call begin a new text."""
@@ -67,13 +70,13 @@ def logits_processor(
     tokenizer: Any,
     *,
     model: Any = None,
-    stop_ids: Iterable[int] | None = None,
-    schema_options: SchemaOptions | None = None,
-    options: CompileOptions | None = None,
+    stop_token_ids: Iterable[int] | None = None,
+    **options: Unpack[SchemaKeywords],
 ) -> LogitsProcessor:
     """Returns a processor for ``logits_processors=[...]``.
 
     source: a dict, JSON text, a pydantic model, a dataclass, or any Constraint.
+    options: keywords of :func:`wfsa.compile_json_schema`.
     tokenizer: the one that ``mlx_lm.load`` returns, whose ``eos_token_ids`` end a text; or a fast one of transformers.
     model: if given, tokens without logits in the model are left out.
 
@@ -83,7 +86,7 @@ def logits_processor(
     inner = tokenizer._tokenizer if is_wrapper else tokenizer
     width = getattr(getattr(model, "args", None), "vocab_size", None)
     vocab = vocabulary_of(inner) if width is None else Vocab.from_tokenizer(inner, model_config={"vocab_size": width})
-    constraint = constraint_of(source, vocab, HOST, schema_options, options)
-    if stop_ids is None and is_wrapper:
-        stop_ids = [token for token in tokenizer.eos_token_ids if token < constraint.vocab.n_tokens] or None
-    return LogitsProcessor(constraint, stop_ids=stop_ids)
+    constraint = constraint_of(source, vocab, HOST, options)
+    if stop_token_ids is None and is_wrapper:
+        stop_token_ids = [token for token in tokenizer.eos_token_ids if token < constraint.vocab.n_tokens] or None
+    return LogitsProcessor(constraint, stop_token_ids=stop_token_ids)

@@ -11,13 +11,16 @@ So this module returns the processor of the integration for that library.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from wfsa.compile_options import CompileOptions
 from wfsa.errors import DecodingError
-from wfsa.grammar.json_schema import SchemaOptions
 from wfsa.installing import how_to_install
 from wfsa.integrations.hosts import importing, name_and_version
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from wfsa.compile_options import SchemaKeywords
 
 _WRITTEN_FOR: Final = "1.3.3"
 with importing("wfsa.integrations.outlines", "outlines", _WRITTEN_FOR, remedy=how_to_install("outlines")):
@@ -30,19 +33,19 @@ def logits_processor(
     source: Any,
     model: Any,
     *,
-    stop_ids: Iterable[int] | None = None,
-    schema_options: SchemaOptions | None = None,
-    options: CompileOptions | None = None,
+    stop_token_ids: Iterable[int] | None = None,
+    **options: Unpack[SchemaKeywords],
 ) -> Any:
     """Returns a processor for ``outlines.Generator(model, processor=...)``.
 
     source: a dict, JSON text, a pydantic model, a dataclass, or any Constraint.
+    options: keywords of :func:`wfsa.compile_json_schema`.
     model: from ``outlines.from_transformers``, ``from_mlxlm`` or ``from_llamacpp``. With the last, ``check()`` of the
         processor raises the first error of its calls.
 
     Raises DecodingError for another model; SchemaError, LimitError, VocabError (a constraint for another vocabulary).
     """
-    keywords: dict[str, Any] = {"stop_ids": stop_ids, "schema_options": schema_options, "options": options}
+    keywords: dict[str, Any] = {"stop_token_ids": stop_token_ids, **options}
     if isinstance(model, Transformers):
         from wfsa.integrations import transformers
 

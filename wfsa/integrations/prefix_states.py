@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wfsa._ext.state import State
+from wfsa.errors import StateError
 
 _BYTES_PER_TOKEN = 4  # in a key
 
@@ -52,7 +53,7 @@ class PrefixStates:
         """
         start = self.starts[constraint]
         if start is None:
-            raise ValueError(f"starts[{constraint}] is None; rows without a constraint have no state")
+            raise StateError(f"starts[{constraint}] is None; rows without a constraint have no state")
         key = tokens.tobytes()
         if not key:
             return start

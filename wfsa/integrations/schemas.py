@@ -7,34 +7,37 @@ pydantic knows (a model, a dataclass, a TypedDict), or a function, which means t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from wfsa.compile_options import CompileOptions
-from wfsa.compiler import compile_json_schema
+from wfsa.arguments import both_options
+from wfsa.compiler import constraint_of_schema
 from wfsa.constraint import Constraint
 from wfsa.errors import VocabError
-from wfsa.grammar.json_schema import SchemaOptions
 from wfsa.grammar.json_schema.read.python_types import type_reader
 from wfsa.vocab import Vocab
 
 
 def constraint_of(
-    source: Any,
-    vocab: Vocab,
-    host: str,
-    schema_options: SchemaOptions | None = None,
-    options: CompileOptions | None = None,
+    source: Any, vocab: Vocab, host: str, options: Mapping[str, Any], function: str = "logits_processor"
 ) -> Constraint:
     """Returns `source` as a constraint over `vocab`; a Constraint is returned unchanged.
 
     host: the calling program with its version, for messages.
+    options: keywords of ``compile_json_schema`` that the caller gave to `function`; a constraint takes none.
 
-    Raises VocabError for a constraint over another vocabulary, and the errors of ``compile_json_schema``.
+    Raises VocabError for a constraint over another vocabulary, TypeError for options of a constraint or unknown ones,
+    and the errors of ``compile_json_schema``.
     """
+    of_text, of_compiling = both_options(function, options)
     if isinstance(source, Constraint):
+        if options:
+            raise TypeError(
+                f"{function}() got options ({', '.join(options)}) with a constraint, which is compiled already; give "
+                "them to the function that compiles it"
+            )
         difference = different_tokens(source.vocab, vocab)
         if difference:
             raise VocabError(
@@ -42,7 +45,7 @@ def constraint_of(
                 "compile it for Vocab.from_tokenizer(tokenizer) of this tokenizer"
             )
         return source
-    return compile_json_schema(source, vocab, schema_options=schema_options, options=options)
+    return constraint_of_schema(source, vocab, of_text, of_compiling)
 
 
 def different_tokens(one: Vocab, other: Vocab) -> str:
@@ -59,7 +62,7 @@ def different_tokens(one: Vocab, other: Vocab) -> str:
     longer = one if one.n_tokens > n else other
     # A tokenizer may leave out reserved ids: their names are not text, and no difference.
     beyond = np.arange(n, longer.n_tokens)
-    texts = np.setdiff1d(beyond, longer.special_ids)
+    texts = np.setdiff1d(beyond, longer.special_token_ids)
     if len(texts):
         return f"one has {one.n_tokens} tokens, the other {other.n_tokens}"
     return ""

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from wfsa.compile_options import CompileOptions, Mode
 from wfsa.constraint import Constraint
-from wfsa.errors import StateError
+from wfsa.errors import OptionError, StateError
 from wfsa.fleet.metrics import Metrics
 from wfsa.fleet.store import ConstraintStore
 from wfsa.grammar.json_schema import SchemaOptions
@@ -26,7 +26,8 @@ _LOG: Final = logging.getLogger("wfsa.integrations")
 class Settings:
     """Settings of a server, read from its own configuration.
 
-    schema_options: fields of :class:`wfsa.SchemaOptions`, for example ``{"whitespace": "compact"}``.
+    schema_options: options of the text, keywords of :func:`wfsa.compile_json_schema`, for example ``{"whitespace":
+    "compact"}``.
     max_seconds, max_memory: hard limits of one compilation, in seconds and bytes.
     memory_bytes: the size of the cache of constraints in memory; the least recently used one is dropped first.
     store: the URL or folder in which servers share compiled constraints (docs/fleet.md); None: they are not shared.
@@ -52,11 +53,11 @@ class Settings:
 
     @classmethod
     def of(cls, values: Mapping[str, Any], where: str) -> Settings:
-        """Returns the settings with these values; ValueError for an unknown name, with `where` the values come from."""
+        """Returns the settings with these values; OptionError for an unknown name; `where` says where they are from."""
         names = [f.name for f in fields(cls)]
         unknown = sorted(set(values) - set(names))
         if unknown:
-            raise ValueError(f"{where} has no field {unknown[0]!r}; it has {', '.join(names)}")
+            raise OptionError(f"{where} has no field {unknown[0]!r}; it has {', '.join(names)}")
         return cls(**values)
 
 
@@ -88,7 +89,7 @@ class Constraints:
 
     def of(self, kind: str, text: str) -> Constraint:
         """Returns the constraint of a request. Raises the errors of compiling."""
-        return self.store.get(text, self._limits, kind=kind, schema_options=self._options)
+        return self.store.get_with(text, kind, self._options, self._limits)
 
     def count(self, text: Any) -> None:
         """Counts `text` as being written, for the metrics, until it is garbage-collected."""
@@ -120,17 +121,17 @@ def _prepare_budgets(constraint: Constraint) -> None:
     """Builds the tables that masks under a budget need, so that no step of a batch waits for them."""
     start = constraint.start()
     with contextlib.suppress(StateError):  # this constraint does not know how many tokens its texts need
-        start.get_mask(budget=start.min_tokens())
-        start.get_mask(budget=1 << 40)
+        start.get_mask(max_tokens=start.min_tokens())
+        start.get_mask(max_tokens=1 << 40)
 
 
 _vocabularies: dict[int, tuple[Any, Vocab]] = {}
 
 
-def vocabulary_of(tokenizer: Any, size: int | None = None) -> Vocab:
-    """Returns the vocabulary of a tokenizer, cached by the tokenizer; `size` is the width of the model's logits."""
+def vocabulary_of(tokenizer: Any, logits_size: int | None = None) -> Vocab:
+    """Returns the vocabulary of a tokenizer, cached by the tokenizer; `logits_size` is the width of the logits."""
     entry = _vocabularies.get(id(tokenizer))
-    if entry is None or entry[0] is not tokenizer or (size is not None and entry[1].size != size):
-        entry = tokenizer, Vocab.from_tokenizer(tokenizer, size=size)
+    if entry is None or entry[0] is not tokenizer or (logits_size is not None and entry[1].logits_size != logits_size):
+        entry = tokenizer, Vocab.from_tokenizer(tokenizer, logits_size=logits_size)
         _vocabularies[id(tokenizer)] = entry
     return entry[1]

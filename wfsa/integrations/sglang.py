@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from wfsa._ext.state import fill_tree
+from wfsa._ext.state import fill_draft_tree
 from wfsa.integrations.serving import Settings
 from wfsa.integrations.token_limit import fill_within
 
@@ -95,6 +95,8 @@ def traverse_tree(
     wrap_up = grammar.settings.wrap_up
 
     def fill(budgets: list[int | None]) -> None:
-        fill_tree(state, children, siblings, drafts, allocate_token_bitmask, budgets=budgets[0], wrap_up=wrap_up)
+        fill_draft_tree(
+            state, children, siblings, drafts, allocate_token_bitmask, max_tokens=budgets[0], wrap_up=wrap_up
+        )
 
     fill_within([state], [grammar.budget()], fill)

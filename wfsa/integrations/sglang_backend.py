@@ -15,8 +15,8 @@ from sglang.srt.constrained.base_grammar_backend import (
 )
 
 from wfsa._ext.state import State, fill_bitmasks
-from wfsa.bitmask import apply_bitmask_
-from wfsa.errors import WfsaError
+from wfsa.bitmask import apply_bitmask_inplace
+from wfsa.errors import StateError, WfsaError
 from wfsa.integrations.serving import Constraints, Settings, vocabulary_of
 from wfsa.integrations.token_limit import TokenLimit, fill_within
 
@@ -51,9 +51,9 @@ class WfsaGrammar(BaseGrammarObject):  # type: ignore[misc]
             return  # tokens after the end are ignored
         vocab = self.state.constraint.vocab
         if not 0 <= token < vocab.n_tokens:
-            raise ValueError(f"token {token} is refused: the vocabulary has {vocab.n_tokens} tokens")
+            raise StateError(f"token {token} is refused: the vocabulary has {vocab.n_tokens} tokens")
         if not self.state.commit(token):
-            raise ValueError(f"token {token} is refused: {self.state.explain(token)}")
+            raise StateError(f"token {token} is refused: {self.state.explain(token)}")
 
     def rollback(self, k: int) -> None:
         self.finished = False
@@ -85,7 +85,7 @@ class WfsaGrammar(BaseGrammarObject):  # type: ignore[misc]
         with grammars[0].constraints.timed_masks():
             fill_within(
                 states, [one.budget() for one in grammars],
-                lambda budgets: fill_bitmasks(states, vocab_mask, budgets=budgets, **options),
+                lambda budgets: fill_bitmasks(states, vocab_mask, max_tokens=budgets, **options),
             )
 
     @staticmethod
@@ -98,7 +98,7 @@ class WfsaGrammar(BaseGrammarObject):  # type: ignore[misc]
 
     @staticmethod
     def apply_vocab_mask(logits: torch.Tensor, vocab_mask: torch.Tensor) -> None:
-        apply_bitmask_(logits, vocab_mask)
+        apply_bitmask_inplace(logits, vocab_mask)
 
     def copy(self) -> WfsaGrammar:
         return WfsaGrammar(self.state.fork(), self.n_words, self.constraints)
@@ -122,7 +122,7 @@ class WfsaBackend(BaseGrammarBackend):  # type: ignore[misc]
         except WfsaError as error:
             _LOG.error("a %s is refused: %s", kind, error)
             return InvalidGrammarObject(f"wfsa: {error}")
-        state = constraint.start(stop_ids=self.stops) if self.stops else constraint.start()
+        state = constraint.start(stop_token_ids=self.stops) if self.stops else constraint.start()
         grammar = WfsaGrammar(state, self.n_words, self.constraints)
         grammar.grammar_stats = GrammarStats(dispatch_type=kind)
         return grammar

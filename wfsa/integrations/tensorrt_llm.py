@@ -18,18 +18,21 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable
 from contextlib import nullcontext
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from wfsa.bitmask import apply_bitmask_
-from wfsa.compile_options import CompileOptions
+from wfsa.bitmask import apply_bitmask_inplace
 from wfsa.constraint import Constraint
-from wfsa.grammar.json_schema import SchemaOptions
 from wfsa.integrations.hosts import name_and_version
 from wfsa.integrations.schemas import constraint_of
 from wfsa.integrations.serving import vocabulary_of
 from wfsa.integrations.text_masks import TextMasks, Tokens, digest
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from wfsa.compile_options import SchemaKeywords
 
 HOST: Final = name_and_version("tensorrt-llm")
 _FITS: Final = "compile the constraint for Vocab.from_tokenizer(tokenizer, model_config=config) of this model"
@@ -39,11 +42,11 @@ _REQUESTS: Final = 1 << 14  # whose prompt lengths are kept
 class LogitsProcessor:
     """A processor for ``SamplingParams(logits_processor=...)``; serves any number of requests at once.
 
-    stop_ids: the tokens that end a text, in place of the vocabulary's (``Constraint.start``).
+    stop_token_ids: the tokens that end a text, in place of the vocabulary's (``Constraint.start``).
     """
 
-    def __init__(self, constraint: Constraint, *, stop_ids: Iterable[int] | None = None) -> None:
-        self._masks = TextMasks(constraint, HOST, _FITS, stop_ids=stop_ids)
+    def __init__(self, constraint: Constraint, *, stop_token_ids: Iterable[int] | None = None) -> None:
+        self._masks = TextMasks(constraint, HOST, _FITS, stop_token_ids=stop_token_ids)
         self._prompts: OrderedDict[int, tuple[int, bytes]] = OrderedDict()  # by request: length and digest
 
     def check(self) -> None:
@@ -59,7 +62,7 @@ class LogitsProcessor:
         begin = self._prompt_length(req_id, beams[0])
         words = np.stack([self._masks.after_or_end(beam, rows.shape[-1], begin) for beam in beams])
         with _stream(stream_ptr):
-            apply_bitmask_(rows, words)
+            apply_bitmask_inplace(rows, words)
 
     def _prompt_length(self, request: int, row: Tokens) -> int:
         """Returns the prompt's length; another executor may use a request number again, with another prompt."""
@@ -85,16 +88,16 @@ def logits_processor(
     source: Any,
     tokenizer: Any,
     *,
-    stop_ids: Iterable[int] | None = None,
-    schema_options: SchemaOptions | None = None,
-    options: CompileOptions | None = None,
+    stop_token_ids: Iterable[int] | None = None,
+    **options: Unpack[SchemaKeywords],
 ) -> LogitsProcessor:
     """Returns a processor for ``SamplingParams(logits_processor=...)``.
 
     source: a dict, JSON text, a pydantic model, a dataclass, or any Constraint.
+    options: keywords of :func:`wfsa.compile_json_schema`.
     tokenizer: the model's fast tokenizer of transformers.
 
     Raises SchemaError, LimitError, VocabError (a constraint for another vocabulary, an unreadable tokenizer).
     """
-    constraint = constraint_of(source, vocabulary_of(tokenizer), HOST, schema_options, options)
-    return LogitsProcessor(constraint, stop_ids=stop_ids)
+    constraint = constraint_of(source, vocabulary_of(tokenizer), HOST, options)
+    return LogitsProcessor(constraint, stop_token_ids=stop_token_ids)

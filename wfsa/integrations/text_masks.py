@@ -43,21 +43,23 @@ class TextMasks:
     """Masks of texts under one constraint; a text is identified by its tokens.
 
     host: the calling program with its version, for messages; fits: the remedy if the vocabulary is not the model's.
-    stop_ids: the tokens that end a text, in place of the vocabulary's (``Constraint.start``).
+    stop_token_ids: the tokens that end a text, in place of the vocabulary's (``Constraint.start``).
     """
 
-    def __init__(self, constraint: Constraint, host: str, fits: str, *, stop_ids: Iterable[int] | None = None) -> None:
+    def __init__(
+        self, constraint: Constraint, host: str, fits: str, *, stop_token_ids: Iterable[int] | None = None
+    ) -> None:
         self.constraint, self.host, self.fits = constraint, host, fits
-        self.stop_ids = None if stop_ids is None else sorted(stop_ids)
-        self.start: State = constraint.start(stop_ids=self.stop_ids)
-        self.size = constraint.vocab.size
+        self.stop_token_ids = None if stop_token_ids is None else sorted(stop_token_ids)
+        self.start: State = constraint.start(stop_token_ids=self.stop_token_ids)
+        self.size = constraint.vocab.logits_size
         self.error: Exception | None = None
         self._states = PrefixStates([self.start], _CACHED_STATES)
         self._prompts: OrderedDict[bytes, int] = OrderedDict()  # digest of a row: the length of its prompt
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the arguments only, not the states of texts."""
-        return _make, (self.constraint, self.host, self.fits, self.stop_ids)
+        return _make, (self.constraint, self.host, self.fits, self.stop_token_ids)
 
     def reset(self) -> None:
         """Makes the next row a prompt, whatever it is."""
@@ -97,7 +99,7 @@ class TextMasks:
         try:
             return self.after(row, width, prompt_length)
         except Exception as error:
-            if min(self.start.end_ids, default=width) >= width:
+            if min(self.start.stop_token_ids, default=width) >= width:
                 raise
             if self.error is None:
                 _LOG.error("%s", error)
@@ -114,7 +116,7 @@ class TextMasks:
         """Returns the mask of the tokens that end a text."""
         words: Words = allocate_bitmask(1, self.size)[0]
         words[:] = 0
-        for token in self.start.end_ids:
+        for token in self.start.stop_token_ids:
             words.view(np.uint32)[token >> 5] |= np.uint32(1 << (token & 31))
         return words
 
@@ -138,8 +140,8 @@ def allowed(words: Words, width: int) -> npt.NDArray[np.bool_]:
     return np.pad(bits.view(np.bool_), (0, width - len(bits)))
 
 
-def _make(constraint: Constraint, host: str, fits: str, stop_ids: list[int] | None) -> TextMasks:
-    return TextMasks(constraint, host, fits, stop_ids=stop_ids)
+def _make(constraint: Constraint, host: str, fits: str, stop_token_ids: list[int] | None) -> TextMasks:
+    return TextMasks(constraint, host, fits, stop_token_ids=stop_token_ids)
 
 
 def digest(row: Tokens) -> bytes:

@@ -17,8 +17,8 @@ copied, since ``generate`` uses them again.
 **Rows that have ended** may only end again: the score of an end token stays finite, so that sampling can draw one
 before ``generate`` overwrites it with padding. The same holds for **rows with a token that is not allowed**. A beam
 search with more beams than there are texts produces such rows, with a score of -inf. Otherwise another processor or a
-forced token did: the first such row is reported by a :class:`wfsa.DecodingWarning`, or by a StateError if no other row
-is left.
+forced token did: the first such row is reported by a :class:`wfsa.errors.DecodingWarning`, or by a StateError if no
+other row is left.
 
 **Not done.** Continuous batching, which passes one token per row to its processors: see :mod:`.continuous_batching`.
 """
@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -39,16 +39,19 @@ with needs("wfsa.integrations.transformers", extra="transformers"):
     import transformers
 
 from wfsa._ext.state import State, fill_bitmasks
-from wfsa.bitmask import allocate_bitmask, apply_bitmask_
-from wfsa.compile_options import CompileOptions
+from wfsa.bitmask import allocate_bitmask, apply_bitmask_inplace
 from wfsa.constraint import Constraint
 from wfsa.errors import DecodingError, DecodingWarning, StateError
-from wfsa.grammar.json_schema import SchemaOptions
 from wfsa.integrations.prefix_states import PrefixStates
 from wfsa.integrations.schemas import constraint_of
 from wfsa.integrations.token_limit import fill_within
 from wfsa.vocab import Vocab
 from wfsa.vocab.model_config import model_facts
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from wfsa.compile_options import SchemaKeywords
 
 HOST: Final = f"transformers {transformers.__version__}"
 
@@ -60,9 +63,10 @@ class ConstraintLogitsProcessor(transformers.LogitsProcessor):  # type: ignore[m
     """A processor that sets every token to -inf that a row's constraint does not allow.
 
     constraints: one for all rows, or a list with one per prompt, None for a prompt without a constraint.
-    stop_ids: the tokens that end a text, in place of the vocabulary's (``Constraint.start``).
+    stop_token_ids: the tokens that end a text, in place of the vocabulary's (``Constraint.start``).
     threads: the number of threads that compute the masks of a call.
-    max_new_tokens: the value that ``generate`` gets: texts are completed within it (``State.get_mask(budget=...)``).
+    max_new_tokens: the value that ``generate`` gets: texts are completed within it
+        (``State.get_mask(max_tokens=...)``).
         BudgetError is raised if it is too small for any text. Without effect on constraints that do not know how many
         tokens their texts need (``State.min_tokens``).
     wrap_up: with fewer than this many tokens left beyond what a text needs, nothing optional begins
@@ -78,7 +82,7 @@ class ConstraintLogitsProcessor(transformers.LogitsProcessor):  # type: ignore[m
         self,
         constraints: Constraint | Sequence[Constraint | None],
         *,
-        stop_ids: Iterable[int] | None = None,
+        stop_token_ids: Iterable[int] | None = None,
         threads: int = 1,
         max_new_tokens: int | None = None,
         wrap_up: int = 0,
@@ -86,9 +90,9 @@ class ConstraintLogitsProcessor(transformers.LogitsProcessor):  # type: ignore[m
         self.constraints = [constraints] if isinstance(constraints, Constraint) else list(constraints)
         if not self.constraints:
             raise DecodingError(f"{HOST}: no constraints; give one for all rows, or one (or None) per prompt")
-        stops = None if stop_ids is None else list(stop_ids)
-        starts = [None if one is None else one.start(stop_ids=stops) for one in self.constraints]
-        self.size = max((one.vocab.size for one in self.constraints if one is not None), default=1)
+        stops = None if stop_token_ids is None else list(stop_token_ids)
+        starts = [None if one is None else one.start(stop_token_ids=stops) for one in self.constraints]
+        self.size = max((one.vocab.logits_size for one in self.constraints if one is not None), default=1)
         self.threads = threads
         self.wrap_up = wrap_up
         self._budgets = [None if one is None else _budget(one, max_new_tokens) for one in starts]
@@ -102,7 +106,7 @@ class ConstraintLogitsProcessor(transformers.LogitsProcessor):  # type: ignore[m
         self._has_warned = False
 
     @property
-    def end_ids(self) -> tuple[int, ...]:
+    def stop_token_ids(self) -> tuple[int, ...]:
         """The tokens that end a text of any of the constraints, ascending."""
         return tuple(sorted({token for start in self._states.starts for token in ends_of(start)}))
 
@@ -154,7 +158,7 @@ class ConstraintLogitsProcessor(transformers.LogitsProcessor):  # type: ignore[m
         options: dict[str, Any] = {"threads": self.threads, "rows": list(going), "wrap_up": self.wrap_up}
         fill_within(
             list(going.values()), [None if most is None else most - n_written for most in budgets],
-            lambda left: fill_bitmasks(list(going.values()), masks, budgets=left, **options),
+            lambda left: fill_bitmasks(list(going.values()), masks, max_tokens=left, **options),
         )  # fmt: skip
         for row in states.keys() - going.keys():
             only(masks[row], ends_of(self._states.starts[which[row]]))
@@ -212,7 +216,7 @@ def _budget(start: State, max_new_tokens: int | None) -> int | None:
         start.min_tokens()
     except StateError:
         return None
-    start.get_mask(budget=max_new_tokens)
+    start.get_mask(max_tokens=max_new_tokens)
     return max_new_tokens
 
 
@@ -235,7 +239,7 @@ def too_narrow(width: int, size: int) -> str:
 
 def ends_of(start: State | None) -> tuple[int, ...]:
     """Returns the tokens that end a text; none without a constraint."""
-    return () if start is None else start.end_ids
+    return () if start is None else start.stop_token_ids
 
 
 def only(mask: Any, tokens: Iterable[int]) -> None:
@@ -249,7 +253,7 @@ def only(mask: Any, tokens: Iterable[int]) -> None:
 def mask_rows(scores: Any, masks: Any, rows: list[int]) -> None:
     """Sets float[B, V] scores to -inf in place, in `rows`, where int32[B, W] masks have a 0 or no bit; any device."""
     if scores.device.type in ("cpu", "cuda"):
-        apply_bitmask_(scores.detach(), masks, rows=rows)
+        apply_bitmask_inplace(scores.detach(), masks, rows=rows)
         return
     allowed = np.zeros((len(rows), scores.shape[-1]), np.bool_)
     bits = np.unpackbits(masks[rows].view(np.uint8), axis=1, bitorder="little")[:, : scores.shape[-1]]
@@ -281,12 +285,11 @@ def logits_processor(
     tokenizer: Any,
     *,
     model: Any = None,
-    stop_ids: Iterable[int] | None = None,
+    stop_token_ids: Iterable[int] | None = None,
     threads: int = 1,
     max_new_tokens: int | None = None,
     wrap_up: int = 0,
-    schema_options: SchemaOptions | None = None,
-    options: CompileOptions | None = None,
+    **options: Unpack[SchemaKeywords],
 ) -> ConstraintLogitsProcessor:
     """Returns a processor for ``generate(logits_processor=[...])``.
 
@@ -297,7 +300,8 @@ def logits_processor(
         the tokenizer's, and tokens without logits in the model are left out.
     max_new_tokens: the value that ``generate`` gets; every text is then completed within it.
     wrap_up: with fewer than this many tokens left beyond what a text needs, nothing optional begins.
-    stop_ids, threads: as in :class:`ConstraintLogitsProcessor`.
+    stop_token_ids, threads: as in :class:`ConstraintLogitsProcessor`.
+    options: keywords of :func:`wfsa.compile_json_schema`.
 
     Raises SchemaError, LimitError, BudgetError (every text is longer), VocabError (a constraint for another vocabulary,
     an unreadable tokenizer).
@@ -305,7 +309,7 @@ def logits_processor(
     vocab = vocab_of(tokenizer, model)
 
     def compiled(one: Any) -> Constraint:
-        return constraint_of(one, vocab, HOST, schema_options, options)
+        return constraint_of(one, vocab, HOST, options)
 
     constraints: Any
     if isinstance(source, (list, tuple)):
@@ -313,5 +317,5 @@ def logits_processor(
     else:
         constraints = compiled(source)
     return ConstraintLogitsProcessor(
-        constraints, stop_ids=stop_ids, threads=threads, max_new_tokens=max_new_tokens, wrap_up=wrap_up
+        constraints, stop_token_ids=stop_token_ids, threads=threads, max_new_tokens=max_new_tokens, wrap_up=wrap_up
     )

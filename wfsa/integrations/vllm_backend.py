@@ -73,7 +73,7 @@ class WfsaBackend(StructuredOutputBackend):  # type: ignore[misc]
     ) -> WfsaGrammar:
         constraint = self.constraints.of(KINDS[request_type.name], grammar_spec)
         stops = sorted(i for i in stop_token_ids or () if self.is_token(i))
-        return WfsaGrammar(self, constraint.start(stop_ids=stops) if stops else constraint.start())
+        return WfsaGrammar(self, constraint.start(stop_token_ids=stops) if stops else constraint.start())
 
     def allocate_token_bitmask(self, max_num_seqs: int) -> torch.Tensor:
         return torch.full((max_num_seqs, (self.vocab_size + 31) // 32), -1, dtype=torch.int32)
@@ -120,4 +120,4 @@ class WfsaBackend(StructuredOutputBackend):  # type: ignore[misc]
             options: dict[str, Any] = {"rows": places, "threads": threads, "wrap_up": wrap_up}
             left = [limit.budget(state) for limit, state in zip(limits, states, strict=True)]
             with self.constraints.timed_masks():
-                fill_within(states, left, lambda budgets: fill_bitmasks(states, rows, budgets=budgets, **options))
+                fill_within(states, left, lambda budgets: fill_bitmasks(states, rows, max_tokens=budgets, **options))

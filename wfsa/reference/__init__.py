@@ -10,11 +10,11 @@
     parser_dwa.py       both composed: the tokens that may follow a stack
     stacks.py           the graph of stacks
     longest.py          the policy "longest": readings and their inhibitors
-    runtime.py          masks and commits
+    runtime.py          masks and commits: State, with the engine's contract, over immutable situations
 
 An independent twin of the engine; the pictures of the docs are drawn from it. Needs the extra ``reference``.
 """
 
-from wfsa.reference.runtime import Constraint, State, compile
+from wfsa.reference.runtime import Constraint, Situation, State, compile
 
-__all__ = ["Constraint", "State", "compile"]
+__all__ = ["Constraint", "Situation", "State", "compile"]

@@ -12,8 +12,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import NamedTuple
 
+import numpy as np
 from pyroaring import BitMap, FrozenBitMap
 
+from wfsa._ext.mask import TokenMask, token_mask
 from wfsa.errors import GrammarError, StateError
 from wfsa.grammar.ir import Grammar, Tokens
 from wfsa.reference.automata import MOST_PLACES, Dwa
@@ -28,7 +30,7 @@ from wfsa.reference.terminal_dwa import TerminalAutomata, Trie
 from wfsa.reference.weights import ZERO, TokenSets, Weight
 from wfsa.vocab import Vocab, require_vocab
 
-__all__ = ["CfgState", "Constraint", "LongestState", "State", "compile", "takes"]
+__all__ = ["CfgSituation", "Constraint", "LongestSituation", "Situation", "State", "compile", "takes"]
 
 
 class ReadingDwas(NamedTuple):
@@ -55,12 +57,12 @@ class Constraint:
         self.templates = [Template(self.tables, t) for t in range(self.tables.form.n_terminals)]
         self.sets = TokenSets(vocab.n_tokens)
         self.end = self.tables.form.end
-        ends = set(vocab.eos_ids)
+        ends = set(vocab.eos_token_ids)
         self.by_id: dict[int, list[int]] = {self.end: sorted(ends)}
         for t, terminal in enumerate(grammar.terminals):
             if isinstance(terminal.pattern, Tokens):
                 self.by_id[t] = _ids(terminal.name, terminal.pattern, vocab)
-        not_text = ends | set(vocab.special_ids)
+        not_text = ends | set(vocab.special_token_ids)
         text = [token for token, data in enumerate(vocab.tokens) if data and token not in not_text]
         self._text = frozenset(text)
         trie = Trie(vocab.tokens, text)
@@ -107,10 +109,14 @@ class Constraint:
         return token in self._text
 
     def start(self) -> State:
-        """Returns the state before the first token."""
+        """Returns the state before the first token, with the contract of :class:`wfsa.State`."""
+        return State(self, self.begin())
+
+    def begin(self) -> Situation:
+        """Returns the immutable situation before the first token."""
         if self.policy == "cfg":
-            return CfgState(self, {self.lexer.start: self.stacks.bottom})
-        return LongestState(self, [begun(self, self.stacks.bottom)])
+            return CfgSituation(self, {self.lexer.start: self.stacks.bottom})
+        return LongestSituation(self, [begun(self, self.stacks.bottom)])
 
 
 def _ids(terminal: str, pattern: Tokens, vocab: Vocab) -> list[int]:
@@ -121,38 +127,74 @@ def _ids(terminal: str, pattern: Tokens, vocab: Vocab) -> list[int]:
             raise GrammarError(f"terminal {terminal!r}: the vocabulary has no special token {pattern.name!r}")
         return [token]
     if pattern.others:
-        return sorted(set(range(vocab.n_tokens)) - set(pattern.ids) - set(vocab.eos_ids.tolist()))
+        return sorted(set(range(vocab.n_tokens)) - set(pattern.ids) - set(vocab.eos_token_ids.tolist()))
     for i in pattern.ids:
         if not 0 <= i < vocab.n_tokens:
             raise GrammarError(f"terminal {terminal!r}: token id {i} is out of range for {vocab.n_tokens} tokens")
     return sorted(pattern.ids)
 
 
-class State(ABC):
-    """The state after a text. Immutable: `commit` returns the next state."""
+class State:
+    """The state of one text, with the part of the contract of :class:`wfsa.State` that the construction has."""
+
+    def __init__(self, constraint: Constraint, situation: Situation) -> None:
+        self.constraint, self.situation = constraint, situation
+
+    def get_mask(self) -> TokenMask:
+        """Returns the tokens that may come next. Raises LimitError, see :func:`compile`."""
+        size = self.constraint.vocab.logits_size
+        bits = np.zeros(-(-size // 32) * 32, np.bool_)
+        bits[self.situation.allowed().to_array()] = True
+        return token_mask(np.packbits(bits, bitorder="little").tobytes(), size)
+
+    def commit(self, token_id: int) -> bool:
+        """Appends a token; returns False if it is not allowed. Raises StateError after the end."""
+        after = self.situation.after(token_id)
+        if after is not None:
+            self.situation = after
+        return after is not None
+
+    def is_accepting(self) -> bool:
+        """Whether the text may end here; False after the end."""
+        return not self.situation.finished and self.situation.may_end()
+
+    def is_finished(self) -> bool:
+        """Whether an end token has been committed."""
+        return self.situation.finished
+
+    def fork(self) -> State:
+        """Returns an independent copy, in constant time: situations are immutable and shared."""
+        return State(self.constraint, self.situation)
+
+
+class Situation(ABC):
+    """What the construction knows after a text: stacks by lexer state. Immutable."""
 
     def __init__(self, constraint: Constraint, *, finished: bool = False) -> None:
         self.constraint, self.finished = constraint, finished
 
     @abstractmethod
-    def get_mask(self) -> FrozenBitMap:
+    def allowed(self) -> FrozenBitMap:
         """Returns the tokens that may come next."""
 
-    def commit(self, token: int) -> State | None:
-        """Returns the state after a token, or None if the token is not allowed. Raises StateError after the end.
+    def after(self, token: int) -> Situation | None:
+        """Returns the situation after a token, or None if the token is not allowed. Raises StateError after the end.
 
         Where an end token could also be text, it ends the text.
         """
         if self.finished:
-            raise StateError("the text has ended")
-        return self._ended() if token in self.constraint.vocab.eos_ids and self._may_end() else self._after(token)
+            raise StateError("commit after the end-of-sequence token; start a new state")
+        is_end = token in self.constraint.vocab.eos_token_ids and self.may_end()
+        return self._ended() if is_end else self._after(token)
 
     @abstractmethod
-    def _ended(self) -> State: ...
+    def may_end(self) -> bool:
+        """Whether the text may end here."""
+
     @abstractmethod
-    def _may_end(self) -> bool: ...
+    def _ended(self) -> Situation: ...
     @abstractmethod
-    def _after(self, token: int) -> State | None: ...
+    def _after(self, token: int) -> Situation | None: ...
 
 
 def allowed(dwa: Dwa[int], tops: Tops, sets: TokenSets) -> Weight:
@@ -171,30 +213,30 @@ def allowed(dwa: Dwa[int], tops: Tops, sets: TokenSets) -> Weight:
     return out
 
 
-class CfgState(State):
-    """The state under the policy "cfg": one graph of stacks per lexer state."""
+class CfgSituation(Situation):
+    """The situation under the policy "cfg": one graph of stacks per lexer state."""
 
     def __init__(self, constraint: Constraint, tops: dict[LexerState, Tops], *, finished: bool = False) -> None:
         super().__init__(constraint, finished=finished)
         self.tops = tops
 
-    def get_mask(self) -> FrozenBitMap:
+    def allowed(self) -> FrozenBitMap:
         out: BitMap = BitMap()
         for lexer, tops in self.tops.items():
             out |= self.constraint.sets[allowed(self.constraint.parser_dwa(lexer), tops, self.constraint.sets)]
         return FrozenBitMap(out)
 
-    def _ended(self) -> State:
-        return CfgState(self.constraint, {}, finished=True)
+    def _ended(self) -> Situation:
+        return CfgSituation(self.constraint, {}, finished=True)
 
     def _after_terminals(self) -> Tops:
         """Returns the stacks after all terminals that are complete."""
         return self._cut(self.tops).get(self.constraint.lexer.start, ())
 
-    def _may_end(self) -> bool:
+    def may_end(self) -> bool:
         return self.constraint.end in takes(self.constraint.tables, self._after_terminals(), with_end=True)
 
-    def _after(self, token: int) -> State | None:
+    def _after(self, token: int) -> Situation | None:
         after: dict[LexerState, Tops] = {}
         if self.constraint.is_text(token):
             after = self.tops
@@ -206,7 +248,7 @@ class CfgState(State):
             shifted = self.constraint.stacks.shift(self._after_terminals(), t)
             if shifted:
                 after = self._with(after, self.constraint.lexer.start, shifted)
-        return CfgState(self.constraint, after) if after else None
+        return CfgSituation(self.constraint, after) if after else None
 
     def _step(self, before: dict[LexerState, Tops], byte: int) -> dict[LexerState, Tops]:
         out: dict[LexerState, Tops] = {}
@@ -230,14 +272,14 @@ class CfgState(State):
         return {**at, lexer: self.constraint.stacks.merged(at.get(lexer, ()), tops)}
 
 
-class LongestState(State):
-    """The state under "longest": configurations, each of the sequences of terminals that led to the same stacks."""
+class LongestSituation(Situation):
+    """The situation under "longest": configurations, each of the sequences of terminals that led to the same stacks."""
 
     def __init__(self, constraint: Constraint, configs: list[tuple[Place, Tops]], *, finished: bool = False) -> None:
         super().__init__(constraint, finished=finished)
         self.configs = list(dict.fromkeys(configs))
 
-    def get_mask(self) -> FrozenBitMap:
+    def allowed(self) -> FrozenBitMap:
         out: BitMap = BitMap()
         for place, tops in self.configs:
             tokens, sets, needed, inhibited = self.constraint.reading_dwas(place)
@@ -246,24 +288,24 @@ class LongestState(State):
                 out |= tokens[reading]
         return FrozenBitMap(out)
 
-    def _ended(self) -> State:
-        return LongestState(self.constraint, [], finished=True)
+    def _ended(self) -> Situation:
+        return LongestSituation(self.constraint, [], finished=True)
 
     def _after_terminals(self) -> list[Tops]:
         """Returns the stacks after the terminals that are complete, or before the first byte of a terminal."""
         fresh = [tops for place, tops in self.configs if place.main <= self.constraint.lexer.start]
         return fresh + [tops for config in self.configs for _, tops in self._cut(config)]
 
-    def _may_end(self) -> bool:
+    def may_end(self) -> bool:
         tables = self.constraint.tables
         return any(self.constraint.end in takes(tables, tops, with_end=True) for tops in self._after_terminals())
 
-    def _after(self, token: int) -> State | None:
+    def _after(self, token: int) -> Situation | None:
         after: list[tuple[Place, Tops]] = []
         if self.constraint.is_text(token):
             after = self.configs
             for byte in self.constraint.vocab.tokens[token]:
-                after = LongestState(self.constraint, self._step(after, byte)).configs
+                after = LongestSituation(self.constraint, self._step(after, byte)).configs
         named = [t for t, ids in self.constraint.by_id.items() if t != self.constraint.end and token in ids]
         rules = self.constraint.rules
         for tops in self._after_terminals():
@@ -271,7 +313,7 @@ class LongestState(State):
             for t in rivals:
                 if not any(a != t and rules.inhibits(a, [1], t, 1) for a in rivals):
                     after = [*after, begun(self.constraint, self.constraint.stacks.shift(tops, t))]
-        return LongestState(self.constraint, after) if after else None
+        return LongestSituation(self.constraint, after) if after else None
 
     def _step(self, before: list[tuple[Place, Tops]], byte: int) -> list[tuple[Place, Tops]]:
         out = []

@@ -1,5 +1,5 @@
-"""Closed sets of texts as constraints: :func:`compile_texts`, :func:`compile_choice`."""
+"""Closed sets of texts as constraints: :func:`compile_texts`."""
 
-from wfsa.texts.constraint import TextConstraint, TextState, TextStats, compile_choice, compile_texts
+from wfsa.texts.constraint import TextConstraint, TextState, TextStats, compile_texts
 
-__all__ = ["TextConstraint", "TextState", "TextStats", "compile_choice", "compile_texts"]
+__all__ = ["TextConstraint", "TextState", "TextStats", "compile_texts"]

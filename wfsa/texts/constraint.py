@@ -63,12 +63,12 @@ class TextState(State):
 
     def text_index(self) -> int:
         """The input position of the text that is written (the first one's, where the input has it twice); -1: none."""
-        return self.constraint._core.find(self.text())[0]
+        return self.constraint._core.find(self.output_bytes())[0]
 
     @property
     def n_texts(self) -> int:
         """How many different texts begin with what is written."""
-        return self.constraint._core.find(self.text())[1]
+        return self.constraint._core.find(self.output_bytes())[1]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -86,10 +86,10 @@ class TextConstraint(Constraint):
 
     if TYPE_CHECKING:
 
-        def start(self, *, stop_ids: Iterable[int | str] | None = None) -> TextState: ...
+        def start(self, *, stop_token_ids: Iterable[int | str] | None = None) -> TextState: ...
 
-    def _start(self, stop_ids: list[int] | None) -> TextState:
-        return self._core.start(self, stop_ids, TextState)
+    def _start(self, stop_token_ids: list[int] | None) -> TextState:
+        return self._core.start(self, stop_token_ids, TextState)
 
     def __len__(self) -> int:
         return self.stats["texts"]
@@ -160,6 +160,8 @@ def compile_texts(
     require_vocab(vocab)
     if hub < 2:
         raise ItemError(f"hub={hub}; it is at least 2")
+    if isinstance(texts, type) and issubclass(texts, Enum):
+        texts = [member.value for member in texts]
     blob, offsets = _arrays(texts)
     if len(offsets) < 2:
         raise ItemError("an empty set of texts: nothing could ever be written")
@@ -176,21 +178,11 @@ def compile_texts(
     return constraint
 
 
-def compile_choice(choices: Iterable[str | bytes] | type[Enum], vocab: Vocab) -> TextConstraint:
-    """One of a few strings, as serving stacks call it; :func:`compile_texts` of a list, or of an Enum's values.
-
-    ``state.text_index()`` says which.  Raises ItemError, VocabError.
-    """
-    if isinstance(choices, type) and issubclass(choices, Enum):
-        choices = [member.value for member in choices]
-    return compile_texts(choices, vocab)
-
-
 def _check_special_names(
     core: TextsCore, vocab: Vocab, blob: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]
 ) -> None:
     """Raise ItemError where a text begins with the name of a special token; one search of the sorted texts a name."""
-    for token_id in vocab.special_ids.tolist():
+    for token_id in vocab.special_token_ids.tolist():
         name = vocab.tokens[token_id]
         if not name or not core.find(name)[1]:
             continue
@@ -200,7 +192,7 @@ def _check_special_names(
         raise ItemError(
             f"text {at}, {_shown(text)}, begins with the special token {_shown(name)} (id {token_id}), which is never "
             "text: only its letters could be written. Sequences of tokens are items: "
-            "wfsa.items.ItemIndex.build(rows_of_token_ids, texts, logits_size=vocab.size). "
+            "wfsa.items.ItemIndex.build(rows_of_token_ids, texts, logits_size=vocab.logits_size). "
             'If the letters are meant: wfsa.compile_texts(texts, vocab, special_names="letters")'
         )
 

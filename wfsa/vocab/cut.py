@@ -30,7 +30,7 @@ class Greedy:
     """The longest token at each place.  One for a vocabulary: to make it takes a look at every token."""
 
     def __init__(self, vocab: Vocab) -> None:
-        special = set(vocab.special_ids.tolist())
+        special = set(vocab.special_token_ids.tolist())
         self._ids: dict[bytes, int] = {}
         for i, token in enumerate(vocab.tokens):
             if token and i not in special:
@@ -61,7 +61,7 @@ class Encoded:
 
     def __init__(self, vocab: Vocab, encode: Callable[[str], list[int]]) -> None:
         self._vocab, self._encode, self._greedy = vocab, encode, Greedy(vocab)
-        self._special = frozenset(vocab.special_ids.tolist())
+        self._special = frozenset(vocab.special_token_ids.tolist())
 
     def cut(self, text: bytes, start: int) -> Block:
         end = _piece_end(text, start)

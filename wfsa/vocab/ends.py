@@ -4,7 +4,7 @@
 takes for the end, its next commit is an error; if the loop stops at a token that the constraint does not know as an
 end, that token is never allowed. So what `generate` stops at is taken where it is known, else what the tokenizer
 declares, else the special tokens with the name of an end. Whoever is overruled, or guessed, is told in a
-:class:`wfsa.VocabWarning`.
+:class:`wfsa.errors.VocabWarning`.
 """
 
 from __future__ import annotations
@@ -19,24 +19,25 @@ from wfsa.vocab.raw import RawVocab, named_ends
 def choose_ends(raw: RawVocab, name: str, facts: ModelFacts | None, stacklevel: int) -> list[int]:
     """The end ids, ascending; empty, with a warning, where nothing is known."""
     source = name or "the tokenizer"
-    of_model = facts.eos_ids if facts else []
+    of_model = facts.eos_token_ids if facts else []
     if of_model:
-        if raw.eos_ids and raw.eos_ids != of_model:
+        if raw.eos_token_ids and raw.eos_token_ids != of_model:
             _warn(
-                f"{source} declares the end {_told(raw, raw.eos_ids)}, and the model's configuration "
-                f"{_told(raw, of_model)}; the latter is taken, since generate stops there. eos_ids=[...] sets others",
+                f"{source} declares the end {_told(raw, raw.eos_token_ids)}, and the model's configuration "
+                f"{_told(raw, of_model)}; the latter is taken, since generate stops there. "
+                "eos_token_ids=[...] sets others",
                 stacklevel,
             )
         return of_model
-    if raw.eos_ids:
-        return raw.eos_ids
+    if raw.eos_token_ids:
+        return raw.eos_token_ids
     named = named_ends(raw)
     if not named:
-        _warn(f"{source} declares no end token; pass eos_ids=[...] so that a text can end", stacklevel)
+        _warn(f"{source} declares no end token; pass eos_token_ids=[...] so that a text can end", stacklevel)
     elif len(named) > 1:
         _warn(
             f"{source} declares no end token; taken by their names: {_told(raw, named)}. Pass model_config=..., "
-            "read the model's folder with Vocab.from_pretrained, or pass eos_ids=[...]",
+            "read the model's folder with Vocab.from_pretrained, or pass eos_token_ids=[...]",
             stacklevel,
         )
     return named
@@ -50,13 +51,13 @@ def within_logits(raw: RawVocab, size: int, stacklevel: int) -> RawVocab:
     _warn(
         f"the tokenizer has {len(raw.tokens)} tokens, and the model's configuration logits for {size}: tokens from "
         f"{size} ({(beyond[0] or b'').decode('utf-8', 'replace')!r}) on are left out. If the model's embeddings have "
-        "been resized since, pass size=...",
+        "been resized since, pass logits_size=...",
         stacklevel,
     )
     return RawVocab(
         raw.tokens[:size],
-        [i for i in raw.special_ids if i < size],
-        [i for i in raw.eos_ids if i < size],
+        [i for i in raw.special_token_ids if i < size],
+        [i for i in raw.eos_token_ids if i < size],
         {name: i for name, i in raw.special_names.items() if i < size},
     )
 

@@ -55,7 +55,7 @@ def from_gguf_metadata(metadata: Mapping[str, Value], name: str) -> RawVocab:
             tokens.append(sentencepiece_token(text, kind == _BYTE))
     raw = RawVocab(tokens, special, declared(metadata.get(f"tokenizer.ggml.{key}_token_id") for key in _ENDS), names)
     # llama.cpp, which runs such files, stops at what is declared and at what has the name of an end.
-    return replace(raw, eos_ids=sorted({*raw.eos_ids, *named_ends(raw)}))
+    return replace(raw, eos_token_ids=sorted({*raw.eos_token_ids, *named_ends(raw)}))
 
 
 def from_gguf(path: str | os.PathLike[str]) -> RawVocab:
@@ -103,13 +103,13 @@ class PackedVocab:
 
     blob: np.ndarray[Any, np.dtype[np.uint8]]
     offsets: np.ndarray[Any, np.dtype[np.int64]]
-    special_ids: np.ndarray[Any, np.dtype[np.int64]]
-    eos_ids: list[int]
+    special_token_ids: np.ndarray[Any, np.dtype[np.int64]]
+    eos_token_ids: list[int]
     special_names: dict[str, int]
 
 
 def from_npz(path: str | os.PathLike[str]) -> PackedVocab:
-    """``offsets`` int[n+1], ``bytes`` uint8, ``special`` int32, ``meta`` (UTF-8 JSON with ``eos_ids``)."""
+    """``offsets`` int[n+1], ``bytes`` uint8, ``special`` int32, ``meta`` (UTF-8 JSON with ``eos_token_ids``)."""
     name = os.fspath(path)
     try:
         _check_expansion(name)
@@ -132,7 +132,9 @@ def from_npz(path: str | os.PathLike[str]) -> PackedVocab:
         raise ArtifactError(f"{name}: the .npz arrays have the wrong types for a vocabulary")
     ends, named = meta.get("eos_ids") or [], meta.get("special_tokens") or {}
     if not isinstance(ends, list) or not isinstance(named, dict):
-        raise VocabError(f"{name}: in meta, eos_ids is a list of ids and special_tokens an object of names and ids")
+        raise VocabError(
+            f"{name}: in meta, eos_token_ids is a list of ids and special_tokens an object of names and ids"
+        )
     eos = [token_id(value, f"{name}: an end token") for value in ends]
     names = {text: token_id(value, f"{name}: the special token {text!r}") for text, value in named.items()}
     return PackedVocab(blob, offsets.astype(np.int64), special.astype(np.int64), eos, names)

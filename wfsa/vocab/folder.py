@@ -42,11 +42,11 @@ def read_folder(path: str | os.PathLike[str]) -> tuple[RawVocab, ModelFacts]:
             f"{folder}: neither tokenizer.json nor tokenizer.model is in this folder; load its tokenizer and use "
             "wfsa.Vocab.from_tokenizer, or name the file: wfsa.Vocab.from_file"
         )
-    ends = declared([_role(raw, settings, "eos_token")]) or raw.eos_ids
+    ends = declared([_role(raw, settings, "eos_token")]) or raw.eos_token_ids
     pads = declared([_role(raw, settings, "pad_token"), *raw.pad_ids])
     generation, model = _json(folder / "generation_config.json"), _json(folder / "config.json")
     facts = model_facts({"eos_token_id": None, "generation_config": generation, "config": model})
-    return replace(raw, eos_ids=ends, pad_ids=pads), facts
+    return replace(raw, eos_token_ids=ends, pad_ids=pads), facts
 
 
 def _no_folder(folder: Path) -> str:
@@ -106,4 +106,4 @@ def _with_added_tokens(raw: RawVocab, settings: Mapping[str, Any]) -> RawVocab:
     tokens = TokenList(len(raw.tokens) + len(listed), "tokenizer_config.json")
     tokens.tokens = list(raw.tokens)
     tokens.add_all(listed)
-    return replace(raw, tokens=tokens.tokens, special_ids=sorted(names.values()), special_names=names)
+    return replace(raw, tokens=tokens.tokens, special_token_ids=sorted(names.values()), special_names=names)

@@ -17,7 +17,7 @@ from wfsa.vocab.raw import declared
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    eos_ids: list[int]  # ascending; none where the configuration names none
+    eos_token_ids: list[int]  # ascending; none where the configuration names none
     size: int | None  # of the logits
 
 

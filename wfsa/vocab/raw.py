@@ -29,8 +29,8 @@ class RawVocab:
     roles."""
 
     tokens: list[bytes | None]
-    special_ids: list[int]
-    eos_ids: list[int]  # as declared, ascending; none where the source declares none
+    special_token_ids: list[int]
+    eos_token_ids: list[int]  # as declared, ascending; none where the source declares none
     special_names: dict[str, int] = field(default_factory=dict)
     pad_ids: list[int] = field(default_factory=list)
 

@@ -42,8 +42,8 @@ def _components(part: Any, name: str, list_name: str) -> list[Mapping[str, Any]]
     return found
 
 
-def from_tokenizer_json(description: Mapping[str, Any], eos_ids: Iterable[int | None] = ()) -> RawVocab:
-    """A ``tokenizer.json``, or ``Tokenizer.to_str()``; it names no end token, so ``eos_ids`` are from beside it.
+def from_tokenizer_json(description: Mapping[str, Any], eos_token_ids: Iterable[int | None] = ()) -> RawVocab:
+    """A ``tokenizer.json``, or ``Tokenizer.to_str()``; it names no end token, so ``eos_token_ids`` are from beside it.
 
     Raises VocabError for what is no tokenizer, or one whose tokens' bytes or ids cannot be read.
     """
@@ -71,7 +71,7 @@ def from_tokenizer_json(description: Mapping[str, Any], eos_ids: Iterable[int | 
         names.setdefault(pairs[unknown_id][0], unknown_id)
     padding = description.get("padding")
     pad_id = padding.get("pad_id") if isinstance(padding, Mapping) else None
-    return RawVocab(tokens.tokens, sorted(names.values()), declared(eos_ids), names, declared([pad_id]))
+    return RawVocab(tokens.tokens, sorted(names.values()), declared(eos_token_ids), names, declared([pad_id]))
 
 
 _Spelling = Callable[[str], bytes]

@@ -43,7 +43,7 @@ def _from_transformers(tokenizer: Any) -> RawVocab:
         )
     own = getattr(tokenizer, "eos_token_id", None)
     ends, pad = declared(own if isinstance(own, (list, tuple)) else [own]), getattr(tokenizer, "pad_token_id", None)
-    return replace(raw, eos_ids=ends or raw.eos_ids, pad_ids=declared([pad, *raw.pad_ids]))
+    return replace(raw, eos_token_ids=ends or raw.eos_token_ids, pad_ids=declared([pad, *raw.pad_ids]))
 
 
 def _from_tiktoken(encoding: Any) -> RawVocab:

@@ -1,6 +1,7 @@
 """A saved vocabulary: its arrays, and a head with size, name, fingerprint and names of special tokens.
 
-    blob uint8 | offsets int64[n + 1] | special_ids int32 | eos_ids int32        as in wfsa/vocab/vocabulary.py
+    blob uint8 | offsets int64[n + 1] | special_token_ids int32 | eos_token_ids int32        as in
+    wfsa/vocab/vocabulary.py
 
 The caller checks what the arrays mean, and the fingerprint, which covers all of them.
 """

@@ -8,7 +8,8 @@
 
 **Invariants** (checked when built, whoever builds): ids lie in ``range(n_tokens)``; an id without bytes (a hole) is
 special, since a token that adds nothing to a text can never be a choice; an end id is special, since choosing it ends
-the text and so cannot write its name; ``size``, the width of the model's logits, is at least ``n_tokens`` and the ids
+the text and so cannot write its name; ``logits_size``, the width of the model's logits, is at least ``n_tokens`` and
+the ids
 between are never allowed. A token that is text has at most 16,384 bytes. The bytes of a special token are its display
 name. Two ids may share their bytes, a token need not be UTF-8.
 
@@ -93,37 +94,39 @@ class TokenTable(Sequence[bytes]):
 class Vocab:
     """A model's tokens as bytes, which of them are never text, and which end one.
 
-    ``Vocab(tokens, special_ids, eos_ids)`` takes them as they are: ``tokens[id]`` is bytes, or None for an id without
-    a token; the class methods read tokenizers and files.
+    ``Vocab(tokens, special_token_ids, eos_token_ids)`` takes them as they are: ``tokens[id]`` is bytes, or None for an
+    id without a token; the class methods read tokenizers and files.
 
-    special_ids: ids that are never text, like ``<|im_start|>``; end ids and ids without a token join them by
-    themselves. eos_ids: ids that end a text: allowed exactly where it may end. size: the width of the model's logits
+    special_token_ids: ids that are never text, like ``<|im_start|>``; end ids and ids without a token join them by
+    themselves. eos_token_ids: ids that end a text: allowed exactly where it may end. logits_size: the width of the
+    model's logits
     and of masks, where the model has more of them than tokens. special_names: further names (``{"<|eot_id|>":
     128009}``) for grammars that name a special token. name: what messages and ``repr`` call it.
 
     Attributes, all read-only: these, and ``n_tokens`` (also ``len(vocab)``), ``tokens`` (a sequence of bytes),
-    ``blob`` uint8 and ``offsets`` int64[n_tokens + 1] (the tokens' bytes in one array). ``special_ids`` and ``eos_ids``
+    ``blob`` uint8 and ``offsets`` int64[n_tokens + 1] (the tokens' bytes in one array). ``special_token_ids`` and
+    ``eos_token_ids``
     are ascending int32 arrays. Equal vocabularies have the same ``fingerprint``; names take no part in it.
 
     Building one sorts its tokens, and everything compiled for it shares its caches, so build one and keep it.
-    Raises VocabError on ids out of range, tokens that are no bytes, a size below the number of tokens.
+    Raises VocabError on ids out of range, tokens that are no bytes, a logits_size below the number of tokens.
     """
 
     n_tokens: int
-    size: int
+    logits_size: int
     blob: Bytes
     offsets: Offsets
-    special_ids: Ids
-    eos_ids: Ids
+    special_token_ids: Ids
+    eos_token_ids: Ids
     tokens: TokenTable
 
     def __init__(
         self,
         tokens: Sequence[bytes | None],
-        special_ids: Iterable[int] = (),
-        eos_ids: Iterable[int] = (),
+        special_token_ids: Iterable[int] = (),
+        eos_token_ids: Iterable[int] = (),
         *,
-        size: int | None = None,
+        logits_size: int | None = None,
         special_names: Mapping[str, int] | None = None,
         name: str = "",
     ) -> None:
@@ -139,7 +142,7 @@ class Vocab:
             raise VocabError(f"token {bad} is {type(listed[bad]).__name__}, not bytes") from None
         offsets = np.zeros(len(listed) + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])
-        self._fill(blob, offsets, special_ids, eos_ids, size, special_names, name)
+        self._fill(blob, offsets, special_token_ids, eos_token_ids, logits_size, special_names, name)
 
     # --- construction ---------------------------------------------------------------------------------------
 
@@ -148,10 +151,10 @@ class Vocab:
         cls,
         blob: npt.ArrayLike | bytes,
         offsets: npt.ArrayLike,
-        special_ids: Iterable[int] = (),
-        eos_ids: Iterable[int] = (),
+        special_token_ids: Iterable[int] = (),
+        eos_token_ids: Iterable[int] = (),
         *,
-        size: int | None = None,
+        logits_size: int | None = None,
         special_names: Mapping[str, int] | None = None,
         name: str = "",
     ) -> Vocab:
@@ -170,7 +173,7 @@ class Vocab:
         if ends[0] != 0 or ends[-1] != len(data) or bool(np.any(np.diff(ends) < 0)):
             raise VocabError(f"offsets must rise from 0 to the {len(data)} bytes of the blob")
         vocab = cls.__new__(cls)
-        vocab._fill(data, ends, special_ids, eos_ids, size, special_names, name)
+        vocab._fill(data, ends, special_token_ids, eos_token_ids, logits_size, special_names, name)
         return vocab
 
     @classmethod
@@ -179,80 +182,81 @@ class Vocab:
         tokenizer: Any,
         *,
         model_config: Any = None,
-        eos_ids: Iterable[int] | None = None,
-        size: int | None = None,
+        eos_token_ids: Iterable[int] | None = None,
+        logits_size: int | None = None,
     ) -> Vocab:
         """From a transformers or tokenizers fast tokenizer, a tiktoken, sentencepiece or mistral-common one.
 
         The end tokens are the tokenizer's own. ``model_config`` says at which ones ``generate`` stops, and how wide the
         logits are: a GenerationConfig, a model's config, the model, or a dict of one of these; where its end tokens are
-        others than the tokenizer's, they are taken, with a :class:`wfsa.VocabWarning`. A tokenizer that declares no end
-        token (tokenizers, tiktoken) has those that are known by name.
+        others than the tokenizer's, they are taken, with a :class:`wfsa.errors.VocabWarning`. A tokenizer that
+        declares no end token (tokenizers, tiktoken) has those that are known by name.
 
-        ``eos_ids`` and ``size``, the width of the model's logits, replace what is found.
+        ``eos_token_ids`` and ``logits_size``, the width of the model's logits, replace what is found.
         Raises VocabError on a tokenizer whose tokens' bytes cannot be read.
         """
         raw, facts = from_tokenizer(tokenizer), None if model_config is None else model_facts(model_config)
         path = getattr(tokenizer, "name_or_path", None) or getattr(tokenizer, "name", None)
-        return cls._from_raw(raw, Path(path).name if isinstance(path, str) else "", facts, eos_ids, size)
+        return cls._from_raw(raw, Path(path).name if isinstance(path, str) else "", facts, eos_token_ids, logits_size)
 
     @classmethod
     def from_pretrained(
-        cls, path: str | os.PathLike[str], *, eos_ids: Iterable[int] | None = None, size: int | None = None
+        cls, path: str | os.PathLike[str], *, eos_token_ids: Iterable[int] | None = None, logits_size: int | None = None
     ) -> Vocab:
         """From a local folder with a model's ``tokenizer.json`` or ``tokenizer.model``; nothing is downloaded.
 
         End tokens are those of ``generation_config.json`` (or ``config.json``), at which ``generate`` stops, else the
-        tokenizer's own; the width of the logits is ``vocab_size`` of ``config.json``. ``eos_ids`` and ``size`` replace
-        what is found. Raises VocabError where there is no folder, or no tokenizer in it.
+        tokenizer's own; the width of the logits is ``vocab_size`` of ``config.json``. ``eos_token_ids`` and
+        ``logits_size`` replace what is found. Raises VocabError where there is no folder, or no tokenizer in it.
         """
         raw, facts = read_folder(path)
-        return cls._from_raw(raw, Path(path).resolve().name, facts, eos_ids, size)
+        return cls._from_raw(raw, Path(path).resolve().name, facts, eos_token_ids, logits_size)
 
     @classmethod
     def from_gguf(
-        cls, path: str | os.PathLike[str], *, eos_ids: Iterable[int] | None = None, size: int | None = None
+        cls, path: str | os.PathLike[str], *, eos_token_ids: Iterable[int] | None = None, logits_size: int | None = None
     ) -> Vocab:
         """From a GGUF file's metadata; the weights are not read.
 
         End tokens are the declared ones and those with the name of an end, as llama.cpp takes them.
         """
-        return cls._from_raw(vocab_files.from_gguf(path), Path(path).name, None, eos_ids, size)
+        return cls._from_raw(vocab_files.from_gguf(path), Path(path).name, None, eos_token_ids, logits_size)
 
     @classmethod
     def from_npz(
-        cls, path: str | os.PathLike[str], *, eos_ids: Iterable[int] | None = None, size: int | None = None
+        cls, path: str | os.PathLike[str], *, eos_token_ids: Iterable[int] | None = None, logits_size: int | None = None
     ) -> Vocab:
         """From an .npz with ``offsets`` int[n + 1], ``bytes`` uint8, ``special`` int, and ``meta``, JSON as uint8 with
-        ``eos_ids`` and perhaps ``special_tokens`` (names to ids).
+        ``eos_token_ids`` and perhaps ``special_tokens`` (names to ids).
         """
         packed = vocab_files.from_npz(path)
-        ends = packed.eos_ids if eos_ids is None else eos_ids
+        ends = packed.eos_token_ids if eos_token_ids is None else eos_token_ids
         return cls.from_arrays(
             packed.blob,
             packed.offsets,
-            packed.special_ids.tolist(),
+            packed.special_token_ids.tolist(),
             ends,
-            size=size,
+            logits_size=logits_size,
             special_names=packed.special_names,
             name=Path(path).name,
         )
 
     @classmethod
     def from_file(
-        cls, path: str | os.PathLike[str], *, eos_ids: Iterable[int] | None = None, size: int | None = None
+        cls, path: str | os.PathLike[str], *, eos_token_ids: Iterable[int] | None = None, logits_size: int | None = None
     ) -> Vocab:
         """By suffix: .npz, .gguf, .json (tokenizer.json), .tiktoken, .model (SentencePiece); a folder as by
         :meth:`from_pretrained`; else what :meth:`save` wrote.
 
-        ``eos_ids`` and ``size`` replace what is found. A .tiktoken file has no special tokens, and so no end: pass its
+        ``eos_token_ids`` and ``logits_size`` replace what is found. A .tiktoken file has no special tokens, and so no
+        end: pass its
         id. Raises VocabError or ArtifactError on another content than the suffix says, OSError where nothing is there.
         """
         if Path(path).is_dir():
-            return cls.from_pretrained(path, eos_ids=eos_ids, size=size)
+            return cls.from_pretrained(path, eos_token_ids=eos_token_ids, logits_size=logits_size)
         suffix = Path(path).suffix
         if suffix == ".npz":
-            return cls.from_npz(path, eos_ids=eos_ids, size=size)
+            return cls.from_npz(path, eos_token_ids=eos_token_ids, logits_size=logits_size)
         readers = {
             ".gguf": vocab_files.from_gguf,
             ".json": from_tokenizer_json_file,
@@ -260,34 +264,42 @@ class Vocab:
             ".model": vocab_files.from_sentencepiece_file,
         }
         if suffix in readers:
-            return cls._from_raw(readers[suffix](path), Path(path).name, None, eos_ids, size)
+            return cls._from_raw(readers[suffix](path), Path(path).name, None, eos_token_ids, logits_size)
         loaded = cls.load(path)
-        if eos_ids is None and size is None:
+        if eos_token_ids is None and logits_size is None:
             return loaded
         return cls.from_arrays(
-            loaded.blob, loaded.offsets, loaded.special_ids.tolist(),
-            loaded.eos_ids.tolist() if eos_ids is None else eos_ids,
-            size=loaded.size if size is None else size, special_names=loaded.special_names, name=loaded.name,
+            loaded.blob, loaded.offsets, loaded.special_token_ids.tolist(),
+            loaded.eos_token_ids.tolist() if eos_token_ids is None else eos_token_ids,
+            logits_size=loaded.logits_size if logits_size is None else logits_size,
+            special_names=loaded.special_names, name=loaded.name,
         )  # fmt: skip
 
     @classmethod
     def _from_raw(
-        cls, raw: RawVocab, name: str, facts: ModelFacts | None, eos_ids: Iterable[int] | None, size: int | None
+        cls,
+        raw: RawVocab,
+        name: str,
+        facts: ModelFacts | None,
+        eos_token_ids: Iterable[int] | None,
+        logits_size: int | None,
     ) -> Vocab:
         """With the model's facts, where they are known; the warnings point to the caller's caller."""
-        ends = choose_ends(raw, name, facts, stacklevel=4) if eos_ids is None else list(eos_ids)
-        if size is None and facts is not None and facts.size is not None:
+        ends = choose_ends(raw, name, facts, stacklevel=4) if eos_token_ids is None else list(eos_token_ids)
+        if logits_size is None and facts is not None and facts.size is not None:
             raw = within_logits(raw, facts.size, stacklevel=4)
-            ends, size = [i for i in ends if i < facts.size], facts.size
-        return cls(raw.tokens, raw.special_ids, ends, size=size, special_names=raw.special_names, name=name)
+            ends, logits_size = [i for i in ends if i < facts.size], facts.size
+        return cls(
+            raw.tokens, raw.special_token_ids, ends, logits_size=logits_size, special_names=raw.special_names, name=name
+        )
 
     def _fill(
         self,
         blob: bytes,
         offsets: Offsets,
-        special_ids: Iterable[int],
-        eos_ids: Iterable[int],
-        size: int | None,
+        special_token_ids: Iterable[int],
+        eos_token_ids: Iterable[int],
+        logits_size: int | None,
         special_names: Mapping[str, int] | None,
         name: str,
     ) -> None:
@@ -296,32 +308,36 @@ class Vocab:
             raise VocabError(f"a vocabulary has 1 to {_MAX_TOKENS} tokens, not {n_tokens}")
         self.name = name
         self.n_tokens = n_tokens
-        self.size = n_tokens if size is None else _width(size)
-        if not n_tokens <= self.size <= _MAX_TOKENS:
-            raise VocabError(f"size={self.size}: the logits' width must be from the {n_tokens} tokens to {_MAX_TOKENS}")
-        eos = self._ids("eos_ids", eos_ids)
+        self.logits_size = n_tokens if logits_size is None else _width(logits_size)
+        if not n_tokens <= self.logits_size <= _MAX_TOKENS:
+            raise VocabError(
+                f"logits_size={self.logits_size}: the logits' width must be from the {n_tokens} tokens to {_MAX_TOKENS}"
+            )
+        eos = self._ids("eos_token_ids", eos_token_ids)
         holes = np.flatnonzero(offsets[1:] == offsets[:-1]).astype(np.int32)
-        self.eos_ids = eos
-        self.special_ids = np.unique(np.concatenate([self._ids("special_ids", special_ids), eos, holes]))
+        self.eos_token_ids = eos
+        self.special_token_ids = np.unique(
+            np.concatenate([self._ids("special_token_ids", special_token_ids), eos, holes])
+        )
         lengths = np.diff(offsets)
-        lengths[self.special_ids] = 0
+        lengths[self.special_token_ids] = 0
         if lengths.max() > _MAX_LENGTH:
             longest = int(lengths.argmax())
             raise VocabError(
                 f"token {longest} has {lengths[longest]} bytes, and text tokens have at most {_MAX_LENGTH}; "
-                "put it among the special_ids, which are never text"
+                "put it among the special_token_ids, which are never text"
             )
         self.offsets = offsets
         self._bytes = blob
         self.blob = np.frombuffer(blob, np.uint8)
         self.tokens = TokenTable(blob, offsets)
-        for array in (self.eos_ids, self.special_ids, self.offsets):
+        for array in (self.eos_token_ids, self.special_token_ids, self.offsets):
             array.flags.writeable = False
         self._ids("special_names", (special_names or {}).values())
         self._names = {str(name): index(token_id) for name, token_id in (special_names or {}).items()}
         self._by_name: dict[str, int] | None = None
         self._fingerprint: str | None = None
-        self.core = VocabCore(self.blob, self.offsets, self.special_ids, self.eos_ids, self.size)
+        self.core = VocabCore(self.blob, self.offsets, self.special_token_ids, self.eos_token_ids, self.logits_size)
 
     def _ids(self, what: str, ids: Iterable[int]) -> Ids:
         try:
@@ -343,20 +359,24 @@ class Vocab:
 
         ``tokens`` are the vocabulary's own bytes and their trie; ``token sets`` and ``tails`` belong to live
         constraints, each once however many have it; ``walks`` and ``universes`` are kept for the next constraint,
-        within the budget of the process (:func:`wfsa.cache_info`). What walks hold is counted under ``token sets``
-        and ``tails``, too.
+        within the budget of the process (:func:`wfsa.caches.cache_info`). What walks hold is counted under ``token
+        sets`` and ``tails``, too.
         """
         return self.core.cache_info()
 
     def __repr__(self) -> str:
         name = f" {self.name!r}" if self.name else ""
-        parts = [f"{self.n_tokens:,} tokens", f"{len(self.special_ids):,} special", f"eos {self.eos_ids.tolist()}"]
-        if self.size != self.n_tokens:
-            parts.insert(1, f"size={self.size}")
+        parts = [
+            f"{self.n_tokens:,} tokens",
+            f"{len(self.special_token_ids):,} special",
+            f"eos {self.eos_token_ids.tolist()}",
+        ]
+        if self.logits_size != self.n_tokens:
+            parts.insert(1, f"logits_size={self.logits_size}")
         return f"<wfsa.Vocab{name}: {', '.join(parts)}, {self.fingerprint[:12]}>"
 
     def __eq__(self, other: object) -> bool:
-        """The same tokens, size, special and end ids: constraints of one are good for the other."""
+        """The same tokens, logits size, special and end ids: constraints of one are good for the other."""
         return self.fingerprint == other.fingerprint if isinstance(other, Vocab) else NotImplemented
 
     def __hash__(self) -> int:
@@ -367,7 +387,7 @@ class Vocab:
         """Names of special tokens: as given, else each one's own bytes (the lowest id where two share them)."""
         if self._by_name is None:
             own: dict[str, int] = {}
-            for token_id in self.special_ids.tolist():
+            for token_id in self.special_token_ids.tolist():
                 name = self.tokens[token_id].decode("utf-8", "replace")
                 if name:
                     own.setdefault(name, token_id)
@@ -393,9 +413,11 @@ class Vocab:
         if self._fingerprint is None:
             digest = hashlib.sha256(_FINGERPRINTED)
             digest.update(
-                np.array([self.n_tokens, self.size, len(self.special_ids), len(self.eos_ids)], "<i8").tobytes()
+                np.array(
+                    [self.n_tokens, self.logits_size, len(self.special_token_ids), len(self.eos_token_ids)], "<i8"
+                ).tobytes()
             )
-            for array, kind in ((self.special_ids, "<i4"), (self.eos_ids, "<i4"), (self.offsets, "<i8")):
+            for array, kind in ((self.special_token_ids, "<i4"), (self.eos_token_ids, "<i4"), (self.offsets, "<i8")):
                 digest.update(np.ascontiguousarray(array, kind).tobytes())
             digest.update(self._bytes)
             self._fingerprint = digest.hexdigest()
@@ -407,8 +429,18 @@ class Vocab:
         """Write a safetensors file; the same vocabulary gives the same bytes."""
         vocab_file.write(
             path,
-            {"size": self.size, "name": self.name, "fingerprint": self.fingerprint, "special_names": self._names},
-            {"blob": self.blob, "offsets": self.offsets, "special_ids": self.special_ids, "eos_ids": self.eos_ids},
+            {
+                "size": self.logits_size,
+                "name": self.name,
+                "fingerprint": self.fingerprint,
+                "special_names": self._names,
+            },
+            {
+                "blob": self.blob,
+                "offsets": self.offsets,
+                "special_ids": self.special_token_ids,
+                "eos_ids": self.eos_token_ids,
+            },
         )
 
     @classmethod
@@ -419,7 +451,7 @@ class Vocab:
         try:
             vocab = cls.from_arrays(
                 arrays["blob"], arrays["offsets"], arrays["special_ids"].tolist(), arrays["eos_ids"].tolist(),
-                size=int(head["size"]), special_names=head.get("special_names"), name=str(head.get("name", "")),
+                logits_size=int(head["size"]), special_names=head.get("special_names"), name=str(head.get("name", "")),
             )  # fmt: skip
         except (VocabError, KeyError, TypeError, ValueError, AttributeError) as error:
             raise ArtifactError(f"{where}: damaged vocabulary file: {error}") from error
@@ -429,21 +461,33 @@ class Vocab:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The engine's view is made anew, so a copy in another process shares no cache with this one.
-        state = self._bytes, self.offsets, self.special_ids, self.eos_ids, self.size, self._names, self.name
+        state = (
+            self._bytes,
+            self.offsets,
+            self.special_token_ids,
+            self.eos_token_ids,
+            self.logits_size,
+            self._names,
+            self.name,
+        )
         return _unpickled, state
 
 
-def _width(size: Any) -> int:
+def _width(logits_size: Any) -> int:
     try:
-        return index(size)
+        return index(logits_size)
     except TypeError:
-        raise VocabError(f"size must be a whole number, the width of the model's logits, not {size!r}") from None
+        raise VocabError(
+            f"logits_size must be a whole number, the width of the model's logits, not {logits_size!r}"
+        ) from None
 
 
 def _unpickled(
-    blob: bytes, offsets: Offsets, special: Ids, eos: Ids, size: int, names: dict[str, int], name: str
+    blob: bytes, offsets: Offsets, special: Ids, eos: Ids, logits_size: int, names: dict[str, int], name: str
 ) -> Vocab:
-    return Vocab.from_arrays(blob, offsets, special.tolist(), eos.tolist(), size=size, special_names=names, name=name)
+    return Vocab.from_arrays(
+        blob, offsets, special.tolist(), eos.tolist(), logits_size=logits_size, special_names=names, name=name
+    )
 
 
 def require_vocab(vocab: Any) -> Vocab:
@@ -461,4 +505,4 @@ def require_vocab(vocab: Any) -> Vocab:
 @lru_cache(maxsize=1)
 def byte_vocab() -> Vocab:
     """The 256 bytes, a token each, and an end of the text."""
-    return Vocab([*(bytes([b]) for b in range(256)), b"</s>"], special_ids=[256], eos_ids=[256])
+    return Vocab([*(bytes([b]) for b in range(256)), b"</s>"], special_token_ids=[256], eos_token_ids=[256])

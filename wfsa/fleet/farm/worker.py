@@ -145,8 +145,7 @@ def _compile_one(task: Task, vocab: Vocab, vocabulary: str, settings: Settings, 
         with warnings.catch_warnings(), memory_limit(most):
             warnings.simplefilter("ignore", SchemaWarning)
             made = compile_kind(
-                task.source.kind, task.source.text, vocab, schema_options=settings.schema_options,
-                options=settings.options,
+                task.source.kind, task.source.text, vocab, settings.schema_options, settings.options,
             )  # fmt: skip
     except (WfsaError, MemoryError, RecursionError) as problem:
         error = f"{type(problem).__name__}: {problem}"

@@ -49,14 +49,14 @@ class Request:
 
     @classmethod
     @Boundary(SchemaError)
-    def of(cls, kind: str, source: Any, schema_options: SchemaOptions | None, options: CompileOptions) -> Request:
+    def of(cls, kind: str, source: Any, schema_options: SchemaOptions, options: CompileOptions) -> Request:
         """SchemaError for an unknown kind; a pydantic model, or a type that it knows, becomes its schema here."""
         if kind not in KINDS:
             known = ", ".join(KINDS)
             raise SchemaError(f"a constraint of the kind {shown(kind)} is not known; known are {known}; at $")
         if kind == "json" and not isinstance(source, (dict, bool, str)):
             source = schema_of(source)
-        return cls(kind, source, schema_options or _DEFAULTS, options.max_terminal_states)
+        return cls(kind, source, schema_options, options.max_terminal_states)
 
     @Boundary(SchemaError)
     def text(self) -> str | None:

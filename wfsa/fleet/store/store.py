@@ -36,6 +36,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
+from wfsa.arguments import both_options
 from wfsa.compile_options import CompileOptions
 from wfsa.constraint import Constraint
 from wfsa.errors import ArtifactError
@@ -55,7 +56,7 @@ from wfsa.vocab import Vocab, require_vocab
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-    from wfsa.compile_options import CompileKeywords
+    from wfsa.compile_options import SchemaKeywords
 
 _LOG: Final = logging.getLogger("wfsa.fleet.store")
 _KEYS: Final = 1 << 14  # of sources whose keys are remembered
@@ -156,11 +157,9 @@ class ConstraintStore:
     def get(
         self,
         source: Any,
-        options: CompileOptions | None = None,
         *,
         kind: str = "json",
-        schema_options: SchemaOptions | None = None,
-        **keywords: Unpack[CompileKeywords],
+        **options: Unpack[SchemaKeywords],
     ) -> Constraint:
         """The constraint of a source, from where it is found first, else compiled.
 
@@ -168,10 +167,14 @@ class ConstraintStore:
         "grammar" (Lark or EBNF), "choice", "structural_tag", "json_object".
         Under ``mode="ahead"``, the default, the constraint is as complete as it gets; under "background" and "lazy" it
         may be.
-        Keywords are fields of CompileOptions.  Raises what the compilers raise.
+        options: as for :func:`wfsa.compile_json_schema`.  Raises what the compilers raise.
         """
+        of_text, of_compiling = both_options("get", options)
+        return self.get_with(source, kind, of_text, of_compiling)
+
+    def get_with(self, source: Any, kind: str, schema_options: SchemaOptions, options: CompileOptions) -> Constraint:
+        """Returns the constraint of a source, as :meth:`get` does, under options that have been read already."""
         begin = time.perf_counter()
-        options = replace(options or CompileOptions(), **keywords)
         request = Request.of(kind, source, schema_options, options)
         key = self._key(request)
         ahead = options.mode == "ahead"
@@ -219,11 +222,9 @@ class ConstraintStore:
     def get_request(
         self,
         request: Mapping[str, Any],
-        options: CompileOptions | None = None,
         *,
         tool_format: str = "hermes",
-        schema_options: SchemaOptions | None = None,
-        **keywords: Unpack[CompileKeywords],
+        **options: Unpack[SchemaKeywords],
     ) -> Constraint | None:
         """Return the constraint of a request's answer, as :meth:`get` does; None if the request has none.
 
@@ -234,14 +235,11 @@ class ConstraintStore:
         if found is None:
             return None
         kind, source = found
-        return self.get(source, options, kind=kind, schema_options=schema_options, **keywords)
+        return self.get(source, kind=kind, **options)
 
-    def key(
-        self, source: Any, *, kind: str = "json", schema_options: SchemaOptions | None = None,
-        options: CompileOptions | None = None,
-    ) -> str:  # fmt: skip
+    def key(self, source: Any, *, kind: str = "json", **options: Unpack[SchemaKeywords]) -> str:
         """The key under which the constraint of a source lies in every store, 64 hexadecimal digits."""
-        return self._key(Request.of(kind, source, schema_options, options or CompileOptions()))
+        return self._key(Request.of(kind, source, *both_options("key", options)))
 
     def stats(self) -> StoreStats:
         """Counts, and what is held: a copy of the present ones.  Looks through the folder on disk."""
@@ -318,7 +316,7 @@ class ConstraintStore:
             options = replace(options, mode="lazy")
         try:
             made = compile_kind(
-                request.kind, request.source, self.vocab, schema_options=request.schema_options, options=options
+                request.kind, request.source, self.vocab, request.schema_options, options
             )
         except BaseException:
             self._count(errors=1)
