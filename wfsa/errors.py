@@ -4,11 +4,10 @@ A message contains what is wrong, where (a span, a rule name or a JSON pointer `
 there is one, and the remedy.
 
 One policy.  An input that is wrong, in its content or its type, raises one of these errors, so that one
-``except WfsaError`` catches every bad schema, tokenizer, text or number; each is also a ValueError.  A call
-that is wrong for every input raises TypeError: an unknown keyword, an option of another type, an object where an
-integer is needed.
-A file that cannot be read or written raises OSError.  An unexpected error while compiling becomes a SchemaError or
-GrammarError that chains it and asks for a report (:mod:`wfsa.grammar.boundary`).
+``except WfsaError`` catches every bad schema, tokenizer, text or number; each is also a ValueError.  A call that is
+wrong for every input raises TypeError: an unknown keyword, an option of another type, an object where an integer is
+needed.  A file that cannot be read or written raises OSError.  An unexpected error while compiling becomes a
+SchemaError or GrammarError that chains it and asks for a report (:mod:`wfsa.grammar.boundary`).
 """
 
 from __future__ import annotations

@@ -147,7 +147,7 @@ class Decoder {
         if (way_ != Way::kNone) return;
         std::string ids;
         for (const int32_t t : stops_->stops) ids += (ids.empty() ? "" : ", ") + std::to_string(t);
-        throw Unsupported("stop_ids [" + ids + "]: no text can be completed without these tokens as text, because no others "
+        throw Unsupported("stop_token_ids [" + ids + "]: no text can be completed without these tokens as text, because no others "
                           "spell what they spell; stop at other tokens, or change the grammar");
     }
     void end_by_stops(uint32_t* out) const {

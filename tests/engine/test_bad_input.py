@@ -208,7 +208,7 @@ def test_token_beyond_64_bits(token_id: Any, state: wfsa.State) -> None:
 @pytest.mark.parametrize("token_id", [97.0, 1.5, "a", None, b"a"])
 def test_token_of_another_type(token_id: Any, state: wfsa.State) -> None:
     mask = state.get_mask()
-    calls = (state.commit, mask.__contains__, state.rollback, state.forced, state.explain)
+    calls = (state.commit, mask.__contains__, state.rollback, state.forced_bytes, state.explain)
     for call in (*calls, lambda t: state.validate([t])):
         with pytest.raises(TypeError):
             call(token_id)

@@ -260,7 +260,7 @@ def test_texts_of_special_tokens_as_items() -> None:
     """What the message names: rows of token ids, the texts their ids."""
     texts = ["<sid_1><sid_2>", "<sid_1><sid_3>"]
     rows = [[SIDS.token_name_to_id(f"<sid_{n}>") for n in pair] for pair in ((1, 2), (1, 3))]
-    index = ItemIndex.build(rows, texts, logits_size=SIDS.size)
+    index = ItemIndex.build(rows, texts, logits_size=SIDS.logits_size)
     node = index.advance(np.asarray([index.root]), [257])
     assert index.children(node)[1].tolist() == [258, 259]
     assert index.item_ids(index.advance(node, [259])) == [["<sid_1><sid_3>"]]

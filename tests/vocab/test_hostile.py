@@ -129,13 +129,13 @@ def write_npz(path: Path, **changed: Any) -> None:
 
 
 ARRAYS: dict[str, tuple[dict[str, Any], str]] = {
-    "a special id of 2**40": ({"special": np.array([2**40])}, r"special_ids: id 1099511627776 is not in range\(3\)"),
-    "a special id beyond 2**63": ({"special": np.array([2**63 + 5], np.uint64)}, "special_ids: id"),
-    "a negative special id": ({"special": np.array([-1])}, "special_ids: id -1"),
+    "a special id of 2**40": ({"special": np.array([2**40])}, r"special_token_ids: id 1099511627776 is not in range\(3\)"),
+    "a special id beyond 2**63": ({"special": np.array([2**63 + 5], np.uint64)}, "special_token_ids: id"),
+    "a negative special id": ({"special": np.array([-1])}, "special_token_ids: id -1"),
     "end ids that are texts": ({"meta": {"eos_ids": ["2"]}}, "an end token has the id '2'"),
     "end ids that are a text": ({"meta": {"eos_ids": "12"}}, "eos_ids is a list of ids"),
     "end ids that are a number": ({"meta": {"eos_ids": 2}}, "eos_ids is a list of ids"),
-    "an end id of 10**30": ({"meta": {"eos_ids": [10**30]}}, "eos_ids"),
+    "an end id of 10**30": ({"meta": {"eos_ids": [10**30]}}, "eos_token_ids"),
     "names with texts": ({"meta": {"special_tokens": {"x": "2"}}}, "the special token 'x' has the id '2'"),
     "a name out of range": ({"meta": {"special_tokens": {"x": 7}}}, "special_names: id 7"),
     "offsets that fall": ({"offsets": np.array([0, 5, 2, 6])}, "offsets must rise"),

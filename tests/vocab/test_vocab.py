@@ -86,7 +86,7 @@ def test_an_end_token_is_special() -> None:
         ({"tokens": [b"a"], "eos_token_ids": ["x"]}, "eos_token_ids must be token ids"),
         ({"tokens": [b"a"], "special_names": {"x": 7}}, "special_names: id 7"),
         ({"tokens": [b"a", b"b"], "logits_size": 1}, "logits_size=1"),
-        ({"tokens": [b"a", b"b" * 16_385]}, "token 1 has 16385 bytes, .* at most 16384; .* special_ids"),
+        ({"tokens": [b"a", b"b" * 16_385]}, "token 1 has 16385 bytes, .* at most 16384; .* special_token_ids"),
     ],
 )
 def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
@@ -151,11 +151,11 @@ def test_save_and_load(tmp_path: Path) -> None:
     loaded = Vocab.load(first)
     loaded.save(second)
     assert first.read_bytes() == second.read_bytes()
-    assert loaded.fingerprint == vocab.fingerprint and loaded.size == 7
+    assert loaded.fingerprint == vocab.fingerprint and loaded.logits_size == 7
     assert list(loaded.tokens) == list(vocab.tokens) and loaded.token_name_to_id("á") == 3
     assert sorted(path.name for path in tmp_path.iterdir()) == ["1.vocab", "2.vocab"]
     narrower = Vocab.from_file(first, eos_token_ids=[0], logits_size=4)
-    assert narrower.eos_token_ids.tolist() == [0] and narrower.size == 4
+    assert narrower.eos_token_ids.tolist() == [0] and narrower.logits_size == 4
 
 
 def test_every_damage_is_an_artifact_error(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def allocate_bitmask(batch: int, vocab_or_size: Any) -> npt.NDArray[np.int32]:
 
     Raises StateError for a negative batch or a size below 1, TypeError for an argument that is not an integer.
     """
-    rows, size = index(batch), index(getattr(vocab_or_size, "size", vocab_or_size))
+    rows, size = index(batch), index(getattr(vocab_or_size, "logits_size", vocab_or_size))
     if rows < 0 or size < 1:
         raise StateError(f"a bitmask of {rows} rows for {size} tokens; rows must be at least 0, tokens at least 1")
     return np.full((rows, words_for(size)), -1, np.int32)

@@ -133,7 +133,7 @@ def from_npz(path: str | os.PathLike[str]) -> PackedVocab:
     ends, named = meta.get("eos_ids") or [], meta.get("special_tokens") or {}
     if not isinstance(ends, list) or not isinstance(named, dict):
         raise VocabError(
-            f"{name}: in meta, eos_token_ids is a list of ids and special_tokens an object of names and ids"
+            f"{name}: in meta, eos_ids is a list of ids and special_tokens an object of names and ids"
         )
     eos = [token_id(value, f"{name}: an end token") for value in ends]
     names = {text: token_id(value, f"{name}: the special token {text!r}") for text, value in named.items()}
