@@ -27,7 +27,7 @@ def test_unknown_keywords_name_the_nearest(name: str) -> None:
         COMPILERS[name](mod="lazy")
     with pytest.raises(TypeError, match=r"'max_second': the closest name is max_seconds"):
         COMPILERS[name](max_second=3)
-    with pytest.raises(TypeError, match="'zzz': it takes .*max_grown_bytes, .*max_lexer_states"):
+    with pytest.raises(TypeError, match=r"'zzz': it takes .*max_grown_bytes, .*max_lexer_states"):
         COMPILERS[name](zzz=3)
     with pytest.raises(ValueError, match="mode must be 'ahead', 'lazy' or 'background'"):
         COMPILERS[name](mode="eager")

@@ -129,7 +129,7 @@ def write_npz(path: Path, **changed: Any) -> None:
 
 
 ARRAYS: dict[str, tuple[dict[str, Any], str]] = {
-    "a special id of 2**40": ({"special": np.array([2**40])}, r"special_token_ids: id 1099511627776 is not in range\(3\)"),
+    "a special id of 2**40": ({"special": np.array([2**40])}, r"special_token_ids: id 1099511627776 is not in range"),
     "a special id beyond 2**63": ({"special": np.array([2**63 + 5], np.uint64)}, "special_token_ids: id"),
     "a negative special id": ({"special": np.array([-1])}, "special_token_ids: id -1"),
     "end ids that are texts": ({"meta": {"eos_ids": ["2"]}}, "an end token has the id '2'"),
