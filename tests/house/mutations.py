@@ -84,7 +84,7 @@ MISTAKES: dict[tuple[str, str], list[tuple[str, str]]] = {
     ("grammar/json_schema/spelling/numbers.py", NUMBERS): [
         ("_Size(max(-state.high, 0), -state.low, False)", "_Size(max(-state.high, 1), -state.low, False)"),
         ("min(b - digit * width, width - 1)", "min(b - digit * width, width)"),
-        ("return state.begun and state.low <= 0 <= state.high", "return state.low <= 0 <= state.high"),
+        ("return state.has_digits and state.low <= 0 <= state.high", "return state.low <= 0 <= state.high"),
         ("while size * width <= high and", "while size * width < high and"),
     ],
 }
