@@ -121,7 +121,7 @@ def test_what_is_not_json_has_a_key_of_its_own(vocab: wfsa.Vocab) -> None:
 
 def test_what_has_no_key(vocab: wfsa.Vocab) -> None:
     referencing = pytest.importorskip("referencing")
-    with pytest.raises(SchemaError, match="kind 'yaml' is not known"):
+    with pytest.raises(SchemaError, match="the kind 'yaml' is unknown"):
         _key("a", vocab, kind="yaml")
     with pytest.raises(SchemaError, match="not JSON"):
         _key({"const": object()}, vocab)

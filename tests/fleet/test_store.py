@@ -107,7 +107,7 @@ def test_errors_are_told_to_everybody_and_kept_nowhere(vocab: wfsa.Vocab, tmp_pa
 )  # fmt: skip
 def test_errors_are_those_of_the_compiler(vocab: wfsa.Vocab, kind: str, source: Any) -> None:
     with pytest.raises(wfsa.WfsaError) as expected:
-        compile_kind(kind, source, vocab)
+        compile_kind(kind, source, vocab, SchemaOptions(), CompileOptions())
     with ConstraintStore(None, vocab) as store, pytest.raises(type(expected.value)) as found:
         store.get(source, kind=kind)
     assert str(found.value) == str(expected.value)
@@ -282,12 +282,13 @@ def test_damage_is_told_once_and_mended(
     path = (near if level == "disk" else far) / name_of(key, vocab)
     good = path.read_bytes()
     path.write_bytes(_damages(good, pack(wfsa.compile_regex("a", vocab), "other"))[damage])
-    with caplog.at_level(logging.WARNING, "wfsa.fleet.store"), ConstraintStore(
-        None if level == "disk" else far, vocab, **place
-    ) as store:
+    with (
+        caplog.at_level(logging.WARNING, "wfsa.fleet.store"),
+        ConstraintStore(None if level == "disk" else far, vocab, **place) as store,
+    ):
         assert _accepts(store.get(SCHEMA), GOOD)
         assert store.stats().damaged == 1 and store.stats().compiles == 1
-    assert len(caplog.records) == 1 and "made anew" in caplog.text
+    assert len(caplog.records) == 1 and "made again" in caplog.text
     assert path.read_bytes() == good
 
 

@@ -45,7 +45,7 @@ def pattern_of(message: str) -> re.Pattern[str]:
 def other_tokenizer() -> None:
     from wfsa.integrations.schemas import constraint_of
 
-    constraint_of(wfsa.compile_regex("a", OTHER), VOCAB, "transformers")
+    constraint_of(wfsa.compile_regex("a", OTHER), VOCAB, "transformers", {})
 
 
 def other_artifact() -> None:

@@ -56,8 +56,8 @@ LIMITS: dict[str, dict[str, int]] = {
         "shall": 3, "is no": 38, "who": 8, "door": 3, "nothing of": 5, "asked for": 31,
     },
     "wfsa": {
-        "opener": 98, "question": 5, "name": 154, "behind": 9, "beside": 22, "stands": 23, "told": 21, "so many": 13,
-        "shall": 3, "is no": 62, "who": 9, "door": 3, "nothing of": 10, "asked for": 24,
+        "opener": 3, "question": 3, "name": 53, "behind": 3, "beside": 3, "stands": 3, "told": 3, "so many": 3,
+        "shall": 3, "is no": 29, "who": 3, "door": 3, "nothing of": 3, "asked for": 3,
     },
     "benches": {
         "opener": 3, "question": 3, "name": 53, "behind": 3, "beside": 4, "stands": 4, "told": 3, "so many": 3,

@@ -207,9 +207,9 @@ def test_equals_a_grammar_of_the_same_texts() -> None:
 @pytest.mark.parametrize(
     ("strings", "message"),
     [
-        ([], "empty set"), (["a", ""], "text 1 is empty"), (["a", 3], "text 1 is int"), ("abc", "one text"),
+        ([], "set of texts is empty"), (["a", ""], "text 1 is empty"), (["a", 3], "text 1 is int"), ("abc", "one text"),
         (["\ud800"], "not Unicode"),
-        ((np.zeros(3, np.uint8), np.asarray([0, 2])), "offsets must rise"),
+        ((np.zeros(3, np.uint8), np.asarray([0, 2])), "offsets must ascend"),
         ((np.zeros(3, np.int8), np.asarray([0, 3])), "blob is int8"),
     ],
 )  # fmt: skip
@@ -249,7 +249,7 @@ def test_names_of_special_tokens_are_refused_with_the_remedy() -> None:
     for compile_texts in (wfsa.compile_texts, wfsa.compile_texts):
         with pytest.raises(ItemError, match=said):
             compile_texts(texts, SIDS)
-    with pytest.raises(ItemError, match=r"special_names='match'; it is one of error, letters"):
+    with pytest.raises(ItemError, match=r"special_names must be \"error\" or \"letters\", got .match."):
         wfsa.compile_texts(texts, SIDS, special_names="match")  # type: ignore[arg-type]
     letters = wfsa.compile_texts(texts, SIDS, special_names="letters").start()
     assert letters.get_mask().ids().tolist() == [ord("<"), ord("p")]

@@ -1,15 +1,16 @@
-"""Masks into logits, in place: what is not allowed becomes -inf.
+"""Applies masks to logits, in place: the logits of tokens that are not allowed become -inf.
 
 **Input → output.** ``logits`` float[B, V] (or [V], one row), ``bitmask`` int32[B, W] (or [W]) with token ``i`` in bit
-``i % 32`` of word ``i // 32``. The same logits, changed where a bit is 0, and beyond ``32 * W``, where no bit is.
-What is allowed stays bit for bit, NaN included; what is not is -inf, whatever it was.
+``i % 32`` of word ``i // 32``. The result is the same logits, changed where a bit is 0, and beyond ``32 * W``, where
+there is no bit. Allowed logits stay bit for bit, including NaN; all others become -inf, whatever they were.
 
-**Where.** The array's kind decides: NumPy (and torch on a CPU, in the same memory) by ``numpy_rows``, torch on a CUDA
-device by one Triton kernel, ``triton_rows``. torch is never imported to find out.
+**Where.** The array's type decides: NumPy arrays (and torch tensors on a CPU, in the same memory) are handled by
+``numpy_rows``, torch tensors on a CUDA device by one Triton kernel, ``triton_rows``. torch is never imported for this
+test.
 
-**Widths.** Words that hold no token of the logits mean that the mask is another vocabulary's, and are an error; so a
-mask over V tokens fits logits that are at least ``32 * (ceil(V/32) - 1) + 1`` wide. Wider logits are padding of the
-model's output matrix, which no token stands for.
+**Widths.** Words without any token of the logits mean that the mask belongs to another vocabulary, and are an error. So
+a mask over V tokens fits logits that are at least ``32 * (ceil(V/32) - 1) + 1`` wide. Wider logits are padding of the
+model's output matrix, which corresponds to no token.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ def apply_bitmask_inplace(logits: Any, bitmask: Any, rows: Sequence[int] | None 
     logits: float[B, V] or float[V]; a NumPy array of float16, float32 or float64, or a torch tensor of these or of
         bfloat16, on a CPU or on a CUDA device (by a Triton kernel).
     bitmask: int32[B, ceil(V/32)] or int32[ceil(V/32)], NumPy or torch, as ``fill_bitmask`` fills it; or a
-        :class:`wfsa.TokenMask`. Logits beyond the mask's last word become -inf, too.
+        :class:`wfsa.TokenMask`. Logits beyond the mask's last word become -inf too.
     rows: the rows to mask, row ``r`` of the logits by row ``r`` of the bitmask, which ``fill_bitmasks(..., rows=rows)``
-        has filled; the other rows stay as they are. None masks all rows, and then both have as many.
+        has filled; other rows are unchanged. None masks all rows, and then both arrays must have equally many.
 
-    Raises StateError on shapes, types or rows that do not fit; the logits are as they were then.
+    Raises StateError for shapes, types or rows that do not fit; the logits are then unchanged.
     """
     words = _bitmask_rows(bitmask)
     torch = sys.modules.get("torch")
@@ -47,7 +48,7 @@ def apply_bitmask_inplace(logits: Any, bitmask: Any, rows: Sequence[int] | None 
         table = logits[None] if logits.ndim == 1 else logits
         chosen = _chosen_rows(tuple(table.shape), tuple(words.shape), rows)
         if logits.device.type == "cpu":
-            is_bfloat16 = table.dtype == torch.bfloat16  # which NumPy does not have: its bits do
+            is_bfloat16 = table.dtype == torch.bfloat16  # NumPy has no bfloat16, so the bits are masked
             array = (table.view(torch.int16) if is_bfloat16 else table).numpy()
             mask_rows(array, _on_host(words), chosen, "bfloat16" if is_bfloat16 else str(array.dtype))
         elif logits.device.type == "cuda":
@@ -66,7 +67,7 @@ def apply_bitmask_inplace(logits: Any, bitmask: Any, rows: Sequence[int] | None 
 
 
 def _bitmask_rows(bitmask: Any) -> Any:
-    """The bitmask as int32[B, W], NumPy or torch as it was."""
+    """Return the bitmask as int32[B, W], as NumPy or torch like the argument."""
     words = bitmask.bitmask if isinstance(bitmask, TokenMask) else bitmask
     if str(getattr(words, "dtype", "")).removeprefix("torch.") != "int32":
         kind = getattr(words, "dtype", type(words).__name__)
@@ -79,7 +80,7 @@ def _on_host(words: Any) -> Any:
 
 
 def _chosen_rows(logits: tuple[int, ...], words: tuple[int, ...], rows: Sequence[int] | None) -> list[int]:
-    """The rows to mask, each of which both have, after both shapes have been compared."""
+    """Return the rows to mask, after checking both shapes, and that both arrays have each row."""
     if len(logits) != 2 or len(words) != 2:
         raise StateError(f"the logits must be [B, V] or [V] and the bitmask [B, W] or [W], not {logits} and {words}")
     if logits[1] <= BITS * (words[1] - 1):

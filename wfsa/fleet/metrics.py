@@ -1,15 +1,15 @@
-"""Prometheus metrics of a server: where constraints come from, how long masks take, what is held.
+"""Prometheus metrics of a server: where constraints come from, how long masks take, what is in memory.
 
-    wfsa_constraint_seconds{from}     histogram   to a request's constraint, by memory, disk, remote, compile, wait
-                                                  (for another request under way)
+    wfsa_constraint_seconds{from}     histogram   time to a request's constraint, by memory, disk, remote, compile, wait
+                                                  (for another request in progress)
     wfsa_masks_seconds                histogram   filling the masks of a step, a whole batch at once
     wfsa_states                       gauge       texts that are being written, under all stores
     wfsa_store_bytes{level}           gauge       constraints in memory, artifacts on disk, of all stores
-    wfsa_store_entries{level}         gauge       ... and those that wait for the remote
-    wfsa_cache_bytes                  gauge       what the process keeps for the next compile (wfsa.caches.cache_info)
+    wfsa_store_entries{level}         gauge       numbers of these, and of artifacts that wait for the remote
+    wfsa_cache_bytes                  gauge       caches of the process for later compiles (wfsa.cache_info)
     wfsa_store_events_total{event}    counter     waits, errors, published, swaps, damaged, remote failures, unpublished
 
-Needs prometheus-client: the extra ``metrics``.
+Requires prometheus-client: the extra ``metrics``.
 """
 
 from __future__ import annotations
@@ -35,9 +35,11 @@ _EVENTS: Final = ("waits", "errors", "published", "swaps", "damaged", "remote_fa
 
 
 class Metrics:
-    """The metrics of one process.  `registry`: a ``CollectorRegistry``; None: prometheus_client's own.
+    """The metrics of one process.
 
-    Raises WfsaError where prometheus-client is missing, ValueError where the registry has these metrics already.
+    registry: a ``CollectorRegistry``; None for prometheus_client's own.
+
+    Raises WfsaError if prometheus-client is missing, ValueError if the registry already has these metrics.
     """
 
     def __init__(self, registry: Any = None) -> None:
@@ -62,7 +64,7 @@ class Metrics:
         caches.set_function(lambda: cache_info()["total"]["bytes"])
 
     def observe(self, where: str, seconds: float) -> None:
-        """What a :class:`wfsa.fleet.store.ConstraintStore` takes as `observe`."""
+        """Record the seconds to a constraint; the `observe` of a :class:`wfsa.fleet.store.ConstraintStore`."""
         self._constraints.labels(where).observe(seconds)
 
     @contextlib.contextmanager
@@ -75,15 +77,15 @@ class Metrics:
             self._masks.observe(time.perf_counter() - begin)
 
     def count_states(self, count: Callable[[], int]) -> None:
-        """Ask `count` how many texts are being written, whenever the metrics are read."""
+        """Call `count` for the number of texts that are being written whenever the metrics are read."""
         self._counters.append(count)
 
     def watch(self, store: ConstraintStore) -> None:
-        """Add what a store holds and has done, for as long as it is there."""
+        """Add the contents and counts of a store, for as long as the store exists."""
         self._stores.add(store)
 
     def serve(self, port: int, address: str = "127.0.0.1") -> int:
-        """Answer ``GET /metrics`` on a thread of the process; `port` 0 takes a free one.  Returns the port."""
+        """Answer ``GET /metrics`` on a thread of the process; `port` 0 takes a free one. Returns the port."""
         from prometheus_client import start_http_server
 
         server, _ = start_http_server(port, address, self.registry)

@@ -1,9 +1,9 @@
-"""A JSON Schema judged without a vocabulary: what of it would be enforced, or why it would be refused.
+"""Checks a JSON Schema without a vocabulary: reports what would be enforced, or why it would be refused.
 
-For a process that takes schemas from outside and compiles them elsewhere, or later.  It is the front end of
-:func:`wfsa.compile_json_schema` and the automata of its terminals; what is left out needs a vocabulary: the LR
-automaton and its limits, and the search for the keywords that contradict each other.  A schema that passes here
-compiles, unless it passes `max_lr_states` or `max_lexer_states`.
+This is for a process that accepts schemas and compiles them elsewhere, or later. It runs the front end of
+:func:`wfsa.compile_json_schema` and makes the automata of its terminals. The parts that need a vocabulary are omitted:
+the LR automaton and its limits, and the search for keywords that contradict each other. A schema that passes here
+compiles, unless it exceeds `max_lr_states` or `max_lexer_states`.
 """
 
 from __future__ import annotations
@@ -37,15 +37,16 @@ def check_json_schema(
     max_terminal_states: int = 1 << 18,
     **options: Unpack[TextKeywords],
 ) -> SchemaReport:
-    """The report that the constraint of a schema would have; no vocabulary is needed.
+    """Return the report that the constraint of a schema would have; no vocabulary is needed.
 
-    schema: what :func:`wfsa.compile_json_schema` takes.
-    max_size: characters of its JSON text, about; max_nesting: levels of objects and arrays in it.
-    max_seconds: for the front end, looked at now and then; None for no limit.
+    schema: as in :func:`wfsa.compile_json_schema`.
+    max_size: approximate limit on the characters of its JSON text.
+    max_nesting: limit on the levels of objects and arrays in it.
+    max_seconds: limit for the front end, which polls it; None for no limit.
     max_terminal_states, options: as for :func:`wfsa.compile_json_schema`.
 
-    Raises SchemaError (malformed, unsupported, satisfied by nothing; ends in ``at $.path``) or LimitError.
-    Warns (SchemaWarning) of keywords that are probably misspelt.
+    Raises SchemaError (malformed, unsupported, satisfied by nothing; ends in ``at $.path``) or LimitError. Warns
+    (SchemaWarning) of keywords that are probably misspelt.
     """
     of_text = schema_options("check_json_schema", options)
     try:
@@ -79,7 +80,7 @@ def _checked(
 
 
 def _too_large(lowered: LoweredSchema, max_states: int) -> tuple[str, str] | None:
-    """(a message, the place) of the first terminal that has too many states."""
+    """Return a message about the first terminal that has too many states, and its place; None if there is none."""
     for t in lowered.grammar.terminals:
         check()
         if isinstance(t.pattern, Tokens):
@@ -95,7 +96,7 @@ def _too_large(lowered: LoweredSchema, max_states: int) -> tuple[str, str] | Non
 
 
 def _measure(schema: Any, max_size: int, max_nesting: int) -> None:
-    """LimitError for a schema that is too large or too deep, without recursion; what is shared counts each time."""
+    """Raise LimitError for a schema that is too large or too deep, without recursion; shared parts count each time."""
     size, todo = 0, [(schema, 1)]
     while todo:
         value, depth = todo.pop()

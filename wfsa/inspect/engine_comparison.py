@@ -1,12 +1,12 @@
-"""Engines side by side on one JSON Schema, vocabulary and some documents.
+"""Compares engines on one JSON Schema, one vocabulary and some documents.
 
-For one's own schema, quickly; the recorded comparisons of the project (benches/) time in processes of their own, with
-clocks that are checked.  Each engine compiles a few times, its cache switched off or emptied before each; along each
-document the mask behind every token is timed once, in the document's tokens as the vocabulary cuts them
-(wfsa/vocab/cut.py), and so is every commit, for some engines do there what others do in the mask.
+This is a quick comparison for a user's own schema. The recorded comparisons of the project (benches/) run in processes
+of their own, with clocks that are checked. Each engine compiles a few times, its cache switched off or emptied before
+each. Along each document the mask before every token is timed once, with tokens as the vocabulary cuts them
+(wfsa/vocab/cut.py). Commits are timed too, because some engines do there what others do in the mask.
 
-What is timed is an engine's own work: what depends on the vocabulary alone is made before, the schema is the same text
-for all, what was compiled before is gone, no garbage is collected, and masks go into an array that is there.
+Only an engine's own work is timed. What depends on the vocabulary alone is made before, the schema is the same text for
+all, earlier results are destroyed, garbage collection is off, and masks are written to an existing array.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from wfsa.vocab.cut import Greedy, cut
 
 
 class Row(NamedTuple):
-    """Of one engine; `error`: why it could not compile, or "" """
+    """The result of one engine; `error`: why it could not compile, or ""."""
 
     engine: str
     compile_ms: float | None
@@ -41,12 +41,12 @@ class Row(NamedTuple):
     mask_us_max: float
     commit_us_p50: float
     commit_us_p99: float
-    accepted: int  # texts
+    accepted: int  # number of accepted texts
     error: str
 
 
 class Cut(NamedTuple):
-    """A text in tokens; `whole`: up to its end, for there may be no token for the rest."""
+    """A text in tokens; `whole`: whether the tokens cover it, since there may be no token for the rest."""
 
     ids: list[int]
     whole: bool
@@ -60,11 +60,11 @@ class Matcher(Protocol):
     def may_end(self) -> bool: ...
 
 
-Engine = Callable[[str], Callable[[], Matcher]]  # schema -> what starts a text
+Engine = Callable[[str], Callable[[], Matcher]]  # schema -> function that starts a text
 
 
 def installed() -> dict[str, bool]:
-    """The names of the engines, and whether each can be imported; nothing is imported for that."""
+    """Return the names of the engines, and whether each can be imported, without importing them."""
     return {name: find_spec(_package(name)) is not None for name in _engines()}
 
 
@@ -82,8 +82,10 @@ def _engines() -> dict[str, Callable[[Vocab, Greedy], Engine]]:
 def compare(
     schema: str, vocab: Vocab, texts: list[bytes], repeats: int, engines: Collection[str] | None = None
 ) -> list[Row]:
-    """A row for each engine that is installed, of those that `engines` names (None: all); VocabError without an end
-    token, which most of them want."""
+    """Return a row for each installed engine among those that `engines` names (None: all).
+
+    Raises VocabError without an end token, which most engines need.
+    """
     _end_token(vocab)
     schema = json.dumps(schema_of(schema), default=float)
     cutter = Greedy(vocab)
@@ -104,7 +106,7 @@ def compare(
 def _end_token(vocab: Vocab) -> int:
     if not len(vocab.eos_token_ids):
         raise VocabError(
-            "the vocabulary has no end token, and engines want one: name it (--eos, Vocab(eos_token_ids=...))"
+            "the vocabulary has no end token, which engines need; name it (--eos, Vocab(eos_token_ids=...))"
         )
     return int(vocab.eos_token_ids[0])
 
@@ -113,7 +115,7 @@ def _row(name: str, engine: Engine, schema: str, cuts: list[Cut], repeats: int) 
     seconds = []
     try:
         for _ in range(repeats):
-            start: Any = None  # to free what was compiled before takes time, too
+            start: Any = None  # destroying the previous result takes time too
             empty_caches()
             gc.collect()
             begin = time.perf_counter()
@@ -137,36 +139,36 @@ def _row(name: str, engine: Engine, schema: str, cuts: list[Cut], repeats: int) 
 
 
 def _follow(matcher: Matcher, ids: list[int], masks: list[float], commits: list[float]) -> bool:
-    """Whether these tokens are a document; adds microseconds."""
+    """Whether these tokens are a document; appends the microseconds of masks and commits."""
     for token in (*ids, None):
         begin = time.perf_counter()
         matcher.mask()
         masks.append(1e6 * (time.perf_counter() - begin))
         if token is not None:
             begin = time.perf_counter()
-            taken = matcher.commit(token)
+            is_accepted = matcher.commit(token)
             commits.append(1e6 * (time.perf_counter() - begin))
-            if not taken:
+            if not is_accepted:
                 return False
     return matcher.may_end()
 
 
 def drawn_texts(schema: str, vocab: Vocab, n: int, longest: int = 200) -> list[bytes]:
-    """Documents by random tokens under the schema, complete within so many tokens where it is known how many they need.
+    """Return documents of random tokens under the schema, of about at most `longest` tokens if their need is known.
 
-    With white space as Python's json.dumps has it: engines differ in how much of it they take, and where, and GLRMask
-    takes no other.
+    White space is that of Python's json.dumps: engines differ in how much of it they accept, and where, and GLRMask
+    accepts no other.
     """
     _end_token(vocab)
     constraint = compile_json_schema(schema, vocab, whitespace="python")
-    found = []
+    documents = []
     for seed in range(n):
         chance, state, left = random.Random(seed), constraint.start(), longest
         while not state.is_finished():
             try:
                 left = max(left, state.min_tokens())
                 ids = state.get_mask(max_tokens=left).ids()
-            except StateError:  # a grammar whose shortest texts are not known: as it comes, and then as short as can be
+            except StateError:  # the tokens to the end are not known: random tokens, and then a shortest completion
                 closing = state.shortest_completion() if left < longest // 2 else None
                 if closing is not None:
                     state.commit_bytes(closing)
@@ -174,8 +176,8 @@ def drawn_texts(schema: str, vocab: Vocab, n: int, longest: int = 200) -> list[b
                 ids = state.get_mask().ids()
             state.commit(int(chance.choice(ids)))
             left -= 1
-        found.append(state.output_bytes())
-    return found
+        documents.append(state.output_bytes())
+    return documents
 
 
 # --- the engines -------------------------------------------------------------------------------------------------
@@ -214,7 +216,7 @@ def _llguidance(vocab: Vocab, cutter: Greedy) -> Engine:
     named = [(b"\xff" if number in special else b"") + token for number, token in enumerate(vocab.tokens)]
 
     class Tokenizer:
-        """What ``llguidance.TokenizerWrapper`` reads; 0xFF marks a special token's name."""
+        """The interface that ``llguidance.TokenizerWrapper`` reads; 0xFF marks a special token's name."""
 
         special_token_ids = sorted(special)
         eos_token_id = end
@@ -319,7 +321,7 @@ def _outlines_core(vocab: Vocab, cutter: Greedy) -> Engine:
 
     class Guide:
         def __init__(self, guide: Any) -> None:
-            self.guide, self.row = guide, row  # the array lives as long as its address is written to
+            self.guide, self.row = guide, row  # keeps the array alive while its address is in use
 
         def mask(self) -> None:
             self.guide.write_mask_into(address, n_words, 4)
@@ -327,7 +329,7 @@ def _outlines_core(vocab: Vocab, cutter: Greedy) -> Engine:
         def commit(self, token: int) -> bool:
             try:
                 self.guide.advance(token, False)
-            except ValueError:  # it is not allowed
+            except ValueError:  # the token is not allowed
                 return False
             return True
 
@@ -342,6 +344,6 @@ def _outlines_core(vocab: Vocab, cutter: Greedy) -> Engine:
 
 
 def _texts(vocab: Vocab) -> dict[int, bytes]:
-    """The tokens that are text, by id."""
+    """Return the text tokens by id."""
     special = set(vocab.special_token_ids.tolist())
     return {i: token for i, token in enumerate(vocab.tokens) if i not in special}

@@ -1,9 +1,9 @@
-"""What of a JSON Schema costs how much of its compile time, place by place, and what could be written instead.
+"""Measures the compile cost per schema location, and lists alternatives.
 
-A place costs what the whole takes less without it: the schema is compiled once more with the place replaced by what
-takes one value (in ``allOf`` and the like: by what says nothing), each time from scratch, the least of two runs.  So
-what places share is counted for none of them, and sums need not be the whole.  Dear places are looked into first,
-cheap ones not at all.
+The cost of a location is the time saved without it: the schema is compiled once more with the location replaced by a
+schema for one value (in ``allOf`` and the like, by one without conditions), each time from scratch, the least of two
+runs. So a cost that locations share is counted for none of them, and the sum need not be the total. Expensive locations
+are explored first, and cheap ones not at all.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from wfsa.compile_options import TextKeywords
 
 Steps = tuple[Step, ...]
-_SAYS_NOTHING: Final = (Applies.ALL, Applies.CONDITION, Applies.SOME, Applies.NAMES)  # these, where they are true
-_SHARE: Final = 0.05  # of the whole, below which a place is not looked into
-_RUNS: Final = 5  # at most, of one measurement; two at least
-_CHEAP: Final = 0.05  # seconds, beyond which there are no more runs
-# Other values of options; measured where they change what the report says of the schema.
+_SAYS_NOTHING: Final = (Applies.ALL, Applies.CONDITION, Applies.SOME, Applies.NAMES)  # where `true` means no condition
+_SHARE: Final = 0.05  # fraction of the total below which a location is not explored
+_RUNS: Final = 5  # most runs per measurement; at least two
+_CHEAP: Final = 0.05  # seconds after which there are no more runs
+# Other values of options, which are measured if they change the schema's report.
 _ALTERNATIVES: Final[tuple[dict[str, Any], ...]] = (
     {"whitespace": "compact"}, {"formats": "annotate"}, {"unique_items": "unchecked"},
 )  # fmt: skip
@@ -45,7 +45,7 @@ _ALTERNATIVES: Final[tuple[dict[str, Any], ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class PlaceCost:
-    """A place of a schema: its JSON pointer, seconds and lexer states that the whole has less without it, advice."""
+    """A schema location: its JSON pointer, the seconds and lexer states saved without it, and advice."""
 
     pointer: str
     seconds: float
@@ -55,12 +55,12 @@ class PlaceCost:
 
 @dataclass(frozen=True, slots=True)
 class SchemaCosts:
-    """The whole, its stages, its places by what they cost, and what other options would take; in seconds.
+    """The total, its stages, the schema locations by their cost, and the effect of other options; in seconds.
 
-    advice        on the root
-    places        looked at, dearest first
-    left_out      places that were not looked at, since the time was over
-    options       ("whitespace=compact", seconds of the whole under it)
+    advice: on the root.
+    places: the explored locations, most expensive first.
+    left_out: the number of locations that were not explored, because the time was over.
+    options: ("whitespace=compact", seconds of the whole under it).
     """
 
     seconds: float
@@ -72,12 +72,12 @@ class SchemaCosts:
     options: tuple[tuple[str, float], ...]
 
 
-def schema_costs(
-    schema: Any, vocab: Vocab, *, seconds: float = 20.0, **options: Unpack[TextKeywords]
-) -> SchemaCosts:
-    """Compile a schema again and again, for about so many seconds.  Raises what ``compile_json_schema`` raises.
+def schema_costs(schema: Any, vocab: Vocab, *, seconds: float = 20.0, **options: Unpack[TextKeywords]) -> SchemaCosts:
+    """Measure compile cost per schema location, by recompiling for about `seconds` seconds.
 
-    The caches of the process are emptied for it, and are empty afterwards.
+    options: as for :func:`wfsa.compile_json_schema`.
+
+    Empties the caches of the process before and after. Raises the errors of ``compile_json_schema``.
     """
     if not isinstance(schema, (dict, bool)):
         schema = schema_of(schema)
@@ -85,10 +85,10 @@ def schema_costs(
     until = time.perf_counter() + seconds
     limit = cache_info()["total"]["limit"]
     try:
-        _compile(schema, vocab, of_text)  # what is made once, for all schemas, is made
+        _compile(schema, vocab, of_text)  # makes what is shared by all schemas
         whole, stats = _measure(schema, vocab, of_text)
         places: list[PlaceCost] = []
-        waiting: list[tuple[float, int, Steps, Steps]] = []  # cost and steps of what holds it
+        waiting: list[tuple[float, int, Steps, Steps]] = []  # cost and steps of the enclosing location
         numbers = itertools.count()
 
         def look_into(place: Any, cost: float, outside: Steps) -> None:
@@ -101,7 +101,7 @@ def schema_costs(
             _, _, outside, steps = heapq.heappop(waiting)
             try:
                 least, without = _measure(_without(schema, outside, steps), vocab, of_text)
-            except WfsaError:  # nothing is left without it
+            except WfsaError:  # without the location the schema has no value
                 continue
             cost = max(0.0, whole - least)
             inner = _at(schema, outside + steps)
@@ -119,14 +119,14 @@ def schema_costs(
     finally:
         set_cache_bytes(limit)
     places.sort(key=lambda place: -place.seconds)
-    told = tuple(advice(schema, schema))
+    root_advice = tuple(advice(schema, schema))
     return SchemaCosts(
-        whole, dict(stats["stages"]), stats["lexer_states"], told, tuple(places), len(waiting), named
+        whole, dict(stats["stages"]), stats["lexer_states"], root_advice, tuple(places), len(waiting), named
     )  # fmt: skip
 
 
 def _measure(schema: Any, vocab: Vocab, options: SchemaOptions) -> tuple[float, Any]:
-    """Seconds, the least of some runs, and the stats of that run."""
+    """Return the least seconds of some runs, and the stats of that run."""
     runs = [_compile(schema, vocab, options) for _ in range(2)]
     while len(runs) < _RUNS and sum(seconds for seconds, _ in runs) < _CHEAP:
         runs.append(_compile(schema, vocab, options))
@@ -141,7 +141,7 @@ def _compile(schema: Any, vocab: Vocab, options: SchemaOptions) -> tuple[float, 
 
 
 def _reported(schema: Any, options: SchemaOptions) -> list[ReportEntry]:
-    """What the report says, without the line that lists the options."""
+    """Return the entries of the report, without the line that lists the options."""
     return [e for e in read_json_schema(schema, options).report if not e.note.startswith("options: ")]
 
 

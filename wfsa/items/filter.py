@@ -197,8 +197,9 @@ class ItemFilter:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], index: IndexData) -> ItemFilter:
-        """Load a file that :meth:`save` wrote, for the same index. Raises ArtifactError on a damaged file or another
-        index's.
+        """Load a file that :meth:`save` wrote, for the same index.
+
+        Raises ArtifactError on a damaged file or another index's.
         """
         return cls.of_item_words(index, filter_file.load(path, index.fingerprint, index.n_items))
 
@@ -386,8 +387,9 @@ class StackedFilters(NamedTuple):
 
 
 def stack_filters(filters: Filters, n_requests: int, fingerprint: str, n_leaves: int) -> StackedFilters | None:
-    """Return the requests' filters for a device; None if no request has one. Raises ItemError as ``check_filters``
-    does.
+    """Return the requests' filters for a device; None if no request has one.
+
+    Raises ItemError as ``check_filters`` does.
     """
     check_filters(filters, n_requests, fingerprint)
     if filters is None:

@@ -254,8 +254,9 @@ class ItemIndex(IndexData, HostSteps[AnyFilter]):
         return tokens[following].astype(np.int64) - offset, *self.leaves_below(children[following])
 
     def first_item(self, nodes: Any, filters: Filters = None) -> npt.NDArray[Any]:
-        """Return the id of the first live item that ends at each node, in the nodes' shape; arguments as
-        :meth:`item_ids`.
+        """Return the id of the first live item that ends at each node, in the nodes' shape.
+
+        Its arguments are those of :meth:`item_ids`.
 
         int64, with -1 if no item ends there; for ids that are strings, objects with None.
         """

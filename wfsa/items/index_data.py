@@ -197,8 +197,9 @@ class IndexData:
         return positions, counts
 
     def rows_of_ids(self, ids: Any) -> Int64s:
-        """Return the input rows of item ids, in the order of the ids; if several rows have an id, all of them,
-        ascending.
+        """Return the input rows of item ids, in the order of the ids.
+
+        If several rows have an id, it returns all of them, ascending.
 
         ids: integers, or strings as given to ``build``, in a list, set, NumPy or Arrow array.
 

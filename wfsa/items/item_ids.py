@@ -234,8 +234,9 @@ class IdTable:
         return self._table.distinct
 
     def find(self, others: Ids) -> Int64s:
-        """Return int64[m]: the place of each of the others, -1 if it is not among the ids. They must be of the same
-        kind.
+        """Return int64[m]: the place of each of the others, -1 if it is not among the ids.
+
+        They must be of the same kind.
         """
         threads = min(len(os.sched_getaffinity(0)), 8)
         if isinstance(others, StringIds):
@@ -270,8 +271,9 @@ def unknown_id(wanted: Ids, exists: npt.NDArray[np.bool_]) -> ItemError:
 
 
 def rows_among(ids: Ids | None, n_items: int, wanted: Ids, missing: Missing = "error") -> npt.NDArray[np.bool_]:
-    """Return bool[n_items]: the rows whose id is among ``wanted``. Raises ItemError on an id that no row has, if asked
-    to.
+    """Return bool[n_items]: the rows whose id is among ``wanted``.
+
+    Raises ItemError on an id that no row has, if asked to.
 
     O(N + n), and no array as large as N is made except the result: integers that are close together are marked in a
     bitmap; others, and strings, are hashed. For few ids an index has its own map (``wfsa/items/id_map.py``).

@@ -402,8 +402,9 @@ class Catalogue:
         return numbers
 
     def _live_rows(self, ids: Ids) -> Int64s:
-        """Return the base's row of each id, -1 if no live item of the base has it. Raises ItemError on ids of another
-        kind.
+        """Return the base's row of each id, -1 if no live item of the base has it.
+
+        Raises ItemError on ids of another kind.
         """
         positions, base = self._base_positions(ids), self._state.base
         if base.n_items:
@@ -412,8 +413,9 @@ class Catalogue:
         return positions
 
     def _base_positions(self, ids: Ids) -> Int64s:
-        """Return the base's position of each id, live or not, -1 if it has none. Raises ItemError on ids of another
-        kind.
+        """Return the base's position of each id, live or not, -1 if it has none.
+
+        Raises ItemError on ids of another kind.
         """
         positions_of_base, counts = self._state.base.id_map.get().find(wanted_ids(self._state.base.ids, ids))
         positions = np.full(len(counts), -1, np.int64)

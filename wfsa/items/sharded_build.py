@@ -73,8 +73,9 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some groups of a file or block, without their first ``skip`` rows; ``first`` is the overall number of its first
-    row.
+    """Some groups of a file or block, without their first ``skip`` rows.
+
+    ``first`` is the overall number of its first row.
     """
 
     path: str | Block

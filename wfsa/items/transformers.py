@@ -133,8 +133,9 @@ class ItemLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
         return scores.masked_fill(~torch.from_numpy(allowed).to(scores.device), float("-inf"))
 
     def item_ids(self, sequences: Any) -> list[list[ItemId]]:
-        """Return, for each row that `generate` returned, the ids of the live items that it spells; [] if it spells
-        none.
+        """Return, for each row that `generate` returned, the ids of the live items that it spells.
+
+        A row that spells none gives [].
 
         sequences: int64[rows, prompt and generated]: the result of `generate`, or its ``.sequences``; any number of
             rows per request (``num_return_sequences``), one request after another. The first ``prompt_length`` tokens

@@ -62,8 +62,9 @@ class ArrayFile:
         return name if isinstance(name, str) else None
 
     def expect(self, kind: str, format_name: str, version: int) -> ArrayFile:
-        """Return the file if it has this format and version, else raise ArtifactError; `kind` describes such a file in
-        messages.
+        """Return the file if it has this format and version, else raise ArtifactError.
+
+        `kind` describes such a file in messages.
         """
         if self.format != format_name:
             raise ArtifactError(f"{self.where} is not {kind} (format {self.head.get('format')!r})")

@@ -6,12 +6,12 @@
     state.text_index()                                    # which name has been written
     constraint.save("names.wfsa")                         # wfsa.load("names.wfsa", vocab) is many times faster
 
-The language is the set itself, byte for byte, and every way of cutting a text into tokens is allowed, as everywhere in
-wfsa; the mask at a prefix is exactly the set of tokens that keep it a prefix of some text. A grammar with one terminal
-per text gives the same masks up to some ten thousand texts; here nothing is compiled but a sort, and a mask is one
+The language is the set itself, byte for byte. As everywhere in wfsa, every way of cutting a text into tokens is
+allowed. The mask at a prefix is exactly the set of tokens that keep it a prefix of some text. A grammar with one
+terminal per text gives the same masks up to some ten thousand texts. Here compiling is only a sort, and a mask is one
 walk over the sorted texts and the vocabulary's trie together (ext/texts/texts.hpp).
 
-Memory: the bytes of the texts, 16 bytes a text, and the lists of hubs. Time and numbers: docs/texts.md.
+Memory: the bytes of the texts, 16 bytes per text, and the lists of hubs. Times and sizes: docs/texts.md.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ _LOG: Final = logging.getLogger("wfsa")
 
 
 class TextStats(TypedDict):
-    """Sizes of a set, and times in seconds."""
+    """Sizes of a set of texts, and times in seconds."""
 
-    texts: int  # different ones
-    given: int  # that the set was made from
+    texts: int  # distinct texts
+    given: int  # texts in the input, with duplicates
     bytes: int
-    hubs: int  # places whose tokens are listed beforehand
-    hub_tokens: int  # in these lists
-    complete: bool  # always
-    seconds: float  # that compiling, or loading, took
+    hubs: int  # places whose tokens are listed ahead of time
+    hub_tokens: int  # total length of these lists
+    complete: bool  # always True
+    seconds: float  # time of compiling or loading
 
 
 class TextState(State):
@@ -62,12 +62,15 @@ class TextState(State):
     constraint: TextConstraint
 
     def text_index(self) -> int:
-        """The input position of the text that is written (the first one's, where the input has it twice); -1: none."""
+        """Return the input position of the text that is written, or -1 if it is not a complete text.
+
+        For a text that the input has twice, this is its first position.
+        """
         return self.constraint._core.find(self.output_bytes())[0]
 
     @property
     def n_texts(self) -> int:
-        """How many different texts begin with what is written."""
+        """The number of distinct texts that begin with what is written."""
         return self.constraint._core.find(self.output_bytes())[1]
 
 
@@ -75,7 +78,7 @@ class TextState(State):
 class TextConstraint(Constraint):
     """A :class:`wfsa.Constraint` over a closed set of texts; made by :func:`compile_texts`.
 
-    ``start()`` gives a :class:`TextState`; ``len()`` is the number of different texts.
+    ``start()`` returns a :class:`TextState`; ``len()`` is the number of distinct texts.
     """
 
     _core: TextsCore
@@ -101,11 +104,11 @@ class TextConstraint(Constraint):
 
     @property
     def terminal_names(self) -> tuple[str, ...]:
-        """One terminal, the texts."""
+        """The names of the terminals: there is one, the texts."""
         return ("TEXT",)
 
     def describe(self, terminal: int) -> str:
-        """The texts, or for any number past 0 the end of the text."""
+        """Return a description of terminal 0, the texts; any other number is the end of the text."""
         return f"TEXT (one of {len(self)} texts)" if terminal == 0 else "the end of the text"
 
     def memory(self) -> dict[str, int]:
@@ -116,7 +119,7 @@ class TextConstraint(Constraint):
         }
 
     def stack_depth(self) -> int | None:
-        """1: a state is an interval of the sorted texts."""
+        """Return 1: a state is an interval of the sorted texts."""
         return 1
 
     def _sizes(self) -> str:
@@ -143,33 +146,33 @@ def compile_texts(
     hub: int = HUB,
     special_names: Literal["error", "letters"] = "error",
 ) -> TextConstraint:
-    """A constraint that takes exactly the given texts, in every tokenisation.
+    """Compile exactly the given texts, in every tokenisation, as a constraint.
 
-    texts   str (UTF-8) or bytes, in any order, duplicates are fine; or ``(blob, offsets)``: uint8[total] and
-            int64[n + 1]
-    hub     places with at least so many texts have their tokens listed beforehand; more memory and time to build,
-            less time for the slowest masks
-    special_names   a text that begins with the name of a special token, such as ``<sid_1>``, is an error, since special
-                    tokens are never text: only tokens that spell the name letter by letter could be written. "letters"
-                    says that these are meant
+    texts: str (UTF-8) or bytes, in any order and with duplicates; or ``(blob, offsets)``: uint8[total] and int64[n +
+        1].
+    hub: the number of texts from which a place has its tokens listed ahead of time. A smaller number takes more memory
+        and build time, and makes the slowest masks faster.
+    special_names: "error" refuses a text that begins with the name of a special token, such as ``<sid_1>``. Special
+        tokens are never text, so only tokens that spell the name letter by letter could be written. "letters" allows
+        that.
 
-    Raises ItemError on an empty set, an empty text, anything that is no text, or the name of a special token;
-    VocabError.
+    Raises ItemError for an empty set, an empty text, an object that is not a text, or the name of a special token;
+    VocabError for an object that is not a vocabulary.
     """
     began = time.perf_counter()
     require_vocab(vocab)
     if hub < 2:
-        raise ItemError(f"hub={hub}; it is at least 2")
+        raise ItemError(f"hub must be at least 2, got {hub}")
     if isinstance(texts, type) and issubclass(texts, Enum):
         texts = [member.value for member in texts]
     blob, offsets = _arrays(texts)
     if len(offsets) < 2:
-        raise ItemError("an empty set of texts: nothing could ever be written")
+        raise ItemError("the set of texts is empty; give at least one text")
     lengths = np.diff(offsets)
     if not lengths.all():
         raise ItemError(f"text {int(np.flatnonzero(lengths == 0)[0])} is empty")
     if special_names not in ("error", "letters"):
-        raise ItemError(f"special_names={special_names!r}; it is one of error, letters")
+        raise ItemError(f'special_names must be "error" or "letters", got {special_names!r}')
     core = TextsCore(vocab.core, blob, offsets, hub, HUB_TOKENS)
     if special_names == "error":
         _check_special_names(core, vocab, blob, offsets)
@@ -181,7 +184,7 @@ def compile_texts(
 def _check_special_names(
     core: TextsCore, vocab: Vocab, blob: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]
 ) -> None:
-    """Raise ItemError where a text begins with the name of a special token; one search of the sorted texts a name."""
+    """Raise ItemError if a text begins with the name of a special token; one search of the sorted texts per name."""
     for token_id in vocab.special_token_ids.tolist():
         name = vocab.tokens[token_id]
         if not name or not core.find(name)[1]:
@@ -198,22 +201,22 @@ def _check_special_names(
 
 
 def _shown(text: bytes) -> str:
-    """A text in a message, at most 40 characters of it."""
+    """Return a text for a message, cut to at most 40 characters."""
     decoded = text.decode("utf-8", "replace")
     return repr(decoded if len(decoded) <= 40 else decoded[:39] + "…")
 
 
 def _arrays(texts: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """Concatenated bytes and offsets."""
+    """Return the concatenated bytes of the texts, and their offsets."""
     if isinstance(texts, (str, bytes)):
-        raise ItemError("texts is one text; give a list of them")
+        raise ItemError("texts must be a list of texts, not one text")
     if isinstance(texts, tuple) and len(texts) == 2 and all(isinstance(x, np.ndarray) for x in texts):
         blob, offsets = texts
         if blob.dtype != np.uint8 or blob.ndim != 1 or offsets.ndim != 1 or offsets.dtype.kind not in "iu":
             raise ItemError(f"blob is {blob.dtype}{list(blob.shape)}, offsets {offsets.dtype}{list(offsets.shape)}")
         offsets = offsets.astype(np.int64)
         if not len(offsets) or offsets[0] != 0 or offsets[-1] != len(blob) or bool(np.any(np.diff(offsets) < 0)):
-            raise ItemError(f"offsets must rise from 0 to the {len(blob)} bytes of the blob")
+            raise ItemError(f"offsets must ascend from 0 to the {len(blob)} bytes of the blob")
         return np.ascontiguousarray(blob), offsets
     if not isinstance(texts, Iterable):
         raise ItemError(f"texts must be a list of str or bytes, not {type(texts).__name__}")

@@ -1,8 +1,8 @@
-"""A text as tokens of a vocabulary, for what shows what happens token by token.
+"""Cuts a text into tokens of a vocabulary, for programs that show what happens token by token.
 
-A vocabulary has only the tokens: unless the model's own tokenizer can be run, each cut is the longest token that the
-text goes on with.  A text is cut in blocks, so that an edit in a long document cuts anew only what stands around it. A
-block says how far the cutter looked: as long as the text agrees up to there, the block is what it was.
+A vocabulary has only tokens. Unless the model's own tokenizer can be run, each cut is the longest token that matches. A
+text is cut in blocks, so that after an edit in a long document only the text around the edit is cut anew. A block
+records how far the cutter looked: for every text that agrees up to there, the block is the same.
 """
 
 from __future__ import annotations
@@ -14,20 +14,22 @@ from typing import Final, NamedTuple
 from wfsa.errors import WfsaError
 from wfsa.vocab.vocabulary import Vocab
 
-BLOCK: Final = 512  # bytes, about
+BLOCK: Final = 512  # approximate bytes
 _BLANKS: Final = b" \n\r\t"
 
 
 class Block(NamedTuple):
-    """Some tokens of a text."""
+    """Consecutive tokens of a text."""
 
     ids: list[int]  # -1 for a byte that no token spells
-    end: int  # of the block in the text
-    looked: int  # the block is the same in each text that agrees up to here; beyond the text: its end was seen
+    end: int  # end of the block in the text
+    # the block is the same for every text that agrees up to here; beyond the end of the text, if the cutter saw that
+    # end
+    looked: int
 
 
 class Greedy:
-    """The longest token at each place.  One for a vocabulary: to make it takes a look at every token."""
+    """Cuts the longest token at each place. Make one per vocabulary, because the constructor visits every token."""
 
     def __init__(self, vocab: Vocab) -> None:
         special = set(vocab.special_token_ids.tolist())
@@ -45,9 +47,9 @@ class Greedy:
         ids, at = [], start
         while at < len(text) and at - start < BLOCK:
             for length in self._lengths.get(text[at], ()):
-                found = self._ids.get(text[at : at + length])
-                if found is not None and at + length <= len(text):
-                    ids.append(found)
+                token_id = self._ids.get(text[at : at + length])
+                if token_id is not None and at + length <= len(text):
+                    ids.append(token_id)
                     at += length
                     break
             else:
@@ -57,7 +59,9 @@ class Greedy:
 
 
 class Encoded:
-    """By a function from text to ids, asked for pieces that end before a blank: no tokenizer's word goes beyond it."""
+    """Cuts with a function from text to ids, called on pieces that end before white space, which no tokenizer's words
+    cross.
+    """
 
     def __init__(self, vocab: Vocab, encode: Callable[[str], list[int]]) -> None:
         self._vocab, self._encode, self._greedy = vocab, encode, Greedy(vocab)
@@ -72,8 +76,8 @@ class Encoded:
             fits = b"".join(self._vocab.tokens[i] for i in ids) == piece and self._special.isdisjoint(ids)
         except (UnicodeDecodeError, WfsaError, IndexError, KeyError):
             fits = False
-        # A tokenizer may change the text (normalise it, add a blank), have no way to write it, or take the name of a
-        # special token for the token, which is no text.
+        # A tokenizer may change the text (normalise it, add a blank), be unable to write it, or encode the name of a
+        # special token as that token, which is not text.
         if not fits:
             ids, at = [], 0
             while at < len(piece):
@@ -83,7 +87,7 @@ class Encoded:
 
 
 def _piece_end(text: bytes, start: int) -> int:
-    """Before a blank behind something else; else between characters."""
+    """Return an end before white space that follows something else, or otherwise between characters."""
     most = start + 4 * BLOCK
     for at in range(start + BLOCK, min(most, len(text))):
         if text[at] in _BLANKS and text[at - 1] not in _BLANKS:
@@ -96,9 +100,11 @@ def _piece_end(text: bytes, start: int) -> int:
 
 
 def cut(vocab: Vocab, text: bytes, cutter: Greedy | Encoded | None = None) -> list[int]:
-    """Ids whose bytes are the text, as far as there are tokens for it; special tokens are not among them.
+    """Return ids whose bytes are the text, up to the first byte that no token spells.
 
-    Who cuts more than one text has a cutter, and gives it: else one is made for each.
+    Special tokens are not among them.
+
+    cutter: made anew if None; pass one when cutting several texts.
     """
     cutter = cutter or Greedy(vocab)
     ids: list[int] = []

@@ -1,10 +1,10 @@
-"""Which tokens end a text, where the tokenizer and the model say different things, and where neither says anything.
+"""Chooses the tokens that end a text, where the tokenizer and the model disagree, and where neither declares any.
 
-**The rule.** A constraint has to end where the decoding loop ends. If a row goes on past a token that the constraint
-takes for the end, its next commit is an error; if the loop stops at a token that the constraint does not know as an
-end, that token is never allowed. So what `generate` stops at is taken where it is known, else what the tokenizer
-declares, else the special tokens with the name of an end. Whoever is overruled, or guessed, is told in a
-:class:`wfsa.errors.VocabWarning`.
+**The rule.** A constraint must end where the decoding loop ends. If a row continues after a token that the constraint
+takes as the end, its next commit is an error. If the loop stops at a token that is not an end for the constraint, that
+token is never allowed. So the end tokens are those of `generate` if they are known, otherwise those that the tokenizer
+declares, otherwise the special tokens with the name of an end. A :class:`wfsa.errors.VocabWarning` reports a
+declaration that is overruled, and a guess.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from wfsa.vocab.raw import RawVocab, named_ends
 
 
 def choose_ends(raw: RawVocab, name: str, facts: ModelFacts | None, stacklevel: int) -> list[int]:
-    """The end ids, ascending; empty, with a warning, where nothing is known."""
+    """Return the end ids, ascending; empty, with a warning, if none are known."""
     source = name or "the tokenizer"
     of_model = facts.eos_token_ids if facts else []
     if of_model:
         if raw.eos_token_ids and raw.eos_token_ids != of_model:
             _warn(
-                f"{source} declares the end {_told(raw, raw.eos_token_ids)}, and the model's configuration "
-                f"{_told(raw, of_model)}; the latter is taken, since generate stops there. "
+                f"{source} declares the end {_names(raw, raw.eos_token_ids)}, and the model's configuration "
+                f"{_names(raw, of_model)}; the latter is taken, since generate stops there. "
                 "eos_token_ids=[...] sets others",
                 stacklevel,
             )
@@ -36,7 +36,7 @@ def choose_ends(raw: RawVocab, name: str, facts: ModelFacts | None, stacklevel: 
         _warn(f"{source} declares no end token; pass eos_token_ids=[...] so that a text can end", stacklevel)
     elif len(named) > 1:
         _warn(
-            f"{source} declares no end token; taken by their names: {_told(raw, named)}. Pass model_config=..., "
+            f"{source} declares no end token; taken by their names: {_names(raw, named)}. Pass model_config=..., "
             "read the model's folder with Vocab.from_pretrained, or pass eos_token_ids=[...]",
             stacklevel,
         )
@@ -44,7 +44,7 @@ def choose_ends(raw: RawVocab, name: str, facts: ModelFacts | None, stacklevel: 
 
 
 def within_logits(raw: RawVocab, size: int, stacklevel: int) -> RawVocab:
-    """Without the tokens beyond the model's logits: it can never choose them."""
+    """Return the vocabulary without the tokens beyond the model's logits, which the model can never choose."""
     beyond = raw.tokens[size:]
     if not beyond:
         return raw
@@ -62,8 +62,8 @@ def within_logits(raw: RawVocab, size: int, stacklevel: int) -> RawVocab:
     )
 
 
-def _told(raw: RawVocab, ids: list[int]) -> str:
-    """``<|im_end|> (2) and </s> (7)``"""
+def _names(raw: RawVocab, ids: list[int]) -> str:
+    """Return tokens with their ids for a message: ``<|im_end|> (2) and </s> (7)``."""
     return " and ".join(f"{(_token(raw, i)).decode('utf-8', 'replace')} ({i})" for i in ids)
 
 

@@ -40,21 +40,21 @@ def from_gguf_metadata(metadata: Mapping[str, Value], name: str) -> RawVocab:
     names: dict[str, int] = {}
     special: list[int] = []
     tokens: list[bytes | None] = []
-    for number, (spelling, kind) in enumerate(zip(spellings, types, strict=True)):
+    for number, (spelling, token_type) in enumerate(zip(spellings, types, strict=True)):
         if not isinstance(spelling, bytes):
             raise VocabError(f"{name}: token {number} is not a string")
         text = spelling.decode("utf-8", "surrogateescape")
-        if kind in (_UNKNOWN, _CONTROL, _UNUSED):
+        if token_type in (_UNKNOWN, _CONTROL, _UNUSED):
             special.append(number)
             names.setdefault(text, number)
             tokens.append(spelling)
         elif model == b"gpt2":
-            # Added text (4, user-defined) is literal, the rest is in the byte alphabet.
-            tokens.append(byte_level_token(text) if kind == _NORMAL else spelling)
+            # Added text (4, user-defined) is literal; everything else is in the byte alphabet.
+            tokens.append(byte_level_token(text) if token_type == _NORMAL else spelling)
         else:
-            tokens.append(sentencepiece_token(text, kind == _BYTE))
+            tokens.append(sentencepiece_token(text, token_type == _BYTE))
     raw = RawVocab(tokens, special, declared(metadata.get(f"tokenizer.ggml.{key}_token_id") for key in _ENDS), names)
-    # llama.cpp, which runs such files, stops at what is declared and at what has the name of an end.
+    # llama.cpp, which runs such files, stops at the declared ends and at tokens with the name of an end.
     return replace(raw, eos_token_ids=sorted({*raw.eos_token_ids, *named_ends(raw)}))
 
 
@@ -63,13 +63,13 @@ def from_gguf(path: str | os.PathLike[str]) -> RawVocab:
 
 
 def from_sentencepiece_file(path: str | os.PathLike[str]) -> RawVocab:
-    """A SentencePiece ``.model``; needs the package."""
+    """Read a SentencePiece ``.model``; requires the package sentencepiece."""
     name = os.fspath(path)
     try:
         from sentencepiece import SentencePieceProcessor
     except ImportError as error:
         raise VocabError(f"{name}: reading a SentencePiece model needs `pip install sentencepiece`") from error
-    with open(name, "rb"):  # a missing file is told as such
+    with open(name, "rb"):  # raises FileNotFoundError for a missing file
         pass
     try:
         processor = SentencePieceProcessor(model_file=name)
@@ -79,7 +79,7 @@ def from_sentencepiece_file(path: str | os.PathLike[str]) -> RawVocab:
 
 
 def from_tiktoken_file(path: str | os.PathLike[str]) -> RawVocab:
-    """``.tiktoken`` rank files: ``base64 rank`` a line. They name no special tokens, so there is no end token."""
+    """Read a ``.tiktoken`` rank file: ``base64 rank`` per line. It has no special tokens, so there is no end token."""
     source = f"{os.fspath(path)}: not a tiktoken rank file"
     ranks: list[tuple[int, bytes]] = []
     try:
@@ -99,7 +99,7 @@ def from_tiktoken_file(path: str | os.PathLike[str]) -> RawVocab:
 
 @dataclass(frozen=True, slots=True)
 class PackedVocab:
-    """A vocabulary that is stored as arrays already."""
+    """A vocabulary that is stored as arrays."""
 
     blob: np.ndarray[Any, np.dtype[np.uint8]]
     offsets: np.ndarray[Any, np.dtype[np.int64]]
@@ -109,7 +109,7 @@ class PackedVocab:
 
 
 def from_npz(path: str | os.PathLike[str]) -> PackedVocab:
-    """``offsets`` int[n+1], ``bytes`` uint8, ``special`` int32, ``meta`` (UTF-8 JSON with ``eos_token_ids``)."""
+    """Read ``offsets`` int[n+1], ``bytes`` uint8, ``special`` int32, ``meta`` (UTF-8 JSON with ``eos_ids``)."""
     name = os.fspath(path)
     try:
         _check_expansion(name)
@@ -122,7 +122,7 @@ def from_npz(path: str | os.PathLike[str]) -> PackedVocab:
             meta = json.loads(arrays["meta"].tobytes())
     except (VocabError, ArtifactError, FileNotFoundError):
         raise
-    except Exception as error:  # zipfile, lzma, zlib, json and numpy each have their own
+    except Exception as error:  # zipfile, lzma, zlib, json and numpy each have exceptions of their own
         raise ArtifactError(f"{name}: not a readable .npz vocabulary: {error}") from error
     if (
         not isinstance(meta, dict)
@@ -132,16 +132,16 @@ def from_npz(path: str | os.PathLike[str]) -> PackedVocab:
         raise ArtifactError(f"{name}: the .npz arrays have the wrong types for a vocabulary")
     ends, named = meta.get("eos_ids") or [], meta.get("special_tokens") or {}
     if not isinstance(ends, list) or not isinstance(named, dict):
-        raise VocabError(
-            f"{name}: in meta, eos_ids is a list of ids and special_tokens an object of names and ids"
-        )
+        raise VocabError(f"{name}: in meta, eos_ids must be ids, and special_tokens an object of names and ids")
     eos = [token_id(value, f"{name}: an end token") for value in ends]
     names = {text: token_id(value, f"{name}: the special token {text!r}") for text, value in named.items()}
     return PackedVocab(blob, offsets.astype(np.int64), special.astype(np.int64), eos, names)
 
 
 def _check_expansion(name: str) -> None:
-    """ArtifactError for arrays that are out of proportion to the file: kilobytes of zip can hold gigabytes of zeros."""
+    """Raise ArtifactError if the arrays are out of proportion to the file: a zip of kilobytes can contain gigabytes of
+    zeros.
+    """
     with zipfile.ZipFile(name) as archive:
         unpacked = sum(entry.file_size for entry in archive.infolist())
     if unpacked > _MAX_EXPANSION * os.path.getsize(name) + _SMALL:

@@ -1,9 +1,10 @@
-"""A vocabulary from a model's folder, as ``save_pretrained`` writes it and the Hugging Face hub keeps it.
+"""Reads a vocabulary from a model's folder, in the form of ``save_pretrained`` and of the Hugging Face hub.
 
-    tokenizer.json           the tokens; or tokenizer.model, a SentencePiece model, with added_tokens_decoder beside it
+    tokenizer.json           the tokens; or tokenizer.model, a SentencePiece model, with added_tokens_decoder in
+                             tokenizer_config.json
     tokenizer_config.json    the tokenizer's own end token and padding (or special_tokens_map.json)
     generation_config.json   the end tokens at which `generate` stops
-    config.json              the width of the logits; the end tokens where there is no generation_config.json
+    config.json              the width of the logits, and the end tokens if there is no generation_config.json
 
 Only the first is required. Nothing is downloaded, and neither transformers nor tokenizers is needed.
 """
@@ -24,11 +25,14 @@ from wfsa.vocab.raw import RawVocab, declared
 from wfsa.vocab.token_ids import TokenList
 from wfsa.vocab.tokenizer_json import from_tokenizer_json_file
 
-_MAX_DIGITS: Final = 20  # of an id as a text
+_MAX_DIGITS: Final = 20  # digits of an id as a text
 
 
 def read_folder(path: str | os.PathLike[str]) -> tuple[RawVocab, ModelFacts]:
-    """The tokenizer's side and the model's side of a folder; VocabError where it is none, or has no tokenizer."""
+    """Return the tokenizer's and the model's facts of a folder.
+
+    Raises VocabError if the folder does not exist or has no tokenizer.
+    """
     folder = Path(path)
     if not folder.is_dir():
         raise VocabError(_no_folder(folder))
@@ -61,20 +65,20 @@ def _no_folder(folder: Path) -> str:
 
 
 def _json(path: Path) -> dict[str, Any]:
-    """What a JSON file holds, {} where there is none."""
+    """Return the content of a JSON file, or {} if the file does not exist."""
     try:
-        found = json.loads(path.read_bytes())
+        content = json.loads(path.read_bytes())
     except FileNotFoundError:
         return {}
     except (ValueError, RecursionError) as error:
         raise VocabError(f"{path}: not JSON: {error}") from error
-    if not isinstance(found, dict):
-        raise VocabError(f"{path}: a JSON object is expected, not {type(found).__name__}")
-    return found
+    if not isinstance(content, dict):
+        raise VocabError(f"{path}: a JSON object is expected, not {type(content).__name__}")
+    return content
 
 
 def _role(raw: RawVocab, settings: Mapping[str, Any], role: str) -> int | None:
-    """The id of the token with a role: named by its text, or by an object that has its text as ``content``."""
+    """Return the id of the token with a role, named by its text or by an object with its text as ``content``."""
     named = settings.get(role)
     text = named.get("content") if isinstance(named, Mapping) else named
     if not isinstance(text, str):
@@ -88,7 +92,7 @@ def _role(raw: RawVocab, settings: Mapping[str, Any], role: str) -> int | None:
 
 
 def _with_added_tokens(raw: RawVocab, settings: Mapping[str, Any]) -> RawVocab:
-    """With the tokens that transformers adds to a SentencePiece model: ``{id: {"content": …, "special": …}}``."""
+    """Add the tokens that transformers adds to a SentencePiece model: ``{id: {"content": …, "special": …}}``."""
     added = settings.get("added_tokens_decoder")
     names = dict(raw.special_names)
     listed: list[tuple[int, bytes]] = []

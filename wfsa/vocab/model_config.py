@@ -1,8 +1,8 @@
-"""What a model's configuration says about the vocabulary: the tokens that end a text, and the width of its logits.
+"""Facts about the vocabulary in a model's configuration: the tokens that end a text, and the width of the logits.
 
-``generate`` stops at the end tokens of the *generation* configuration, which are often more than the tokenizer's one
-(Llama 3: the end of a text, of a turn, of a message), and sometimes others. The logits are as wide as the model's
-output matrix, which is often padded beyond the tokenizer's last token. Neither is known to the tokenizer.
+``generate`` stops at the end tokens of the *generation* configuration. These are often more than the tokenizer's one
+(Llama 3: the end of a text, of a turn, of a message), and sometimes different ones. The logits are as wide as the
+model's output matrix, which is often padded beyond the tokenizer's last token. The tokenizer knows neither.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from wfsa.vocab.raw import declared
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    eos_token_ids: list[int]  # ascending; none where the configuration names none
-    size: int | None  # of the logits
+    eos_token_ids: list[int]  # ascending; empty if the configuration names none
+    size: int | None  # width of the logits
 
 
 def model_facts(config: Any) -> ModelFacts:
-    """Of a GenerationConfig, a model's config, a dict of either, or a model that has both.
+    """Read a GenerationConfig, a model's config, a dict of either, or a model that has both.
 
-    Raises VocabError on an object that says nothing of the kind.
+    Raises VocabError for an object with neither end tokens nor a width.
     """
     ends: Any = None
     size: Any = None
-    known = False
+    is_config = False
     for part in _parts(config):
         for name in ("eos_token_id", "vocab_size"):
-            known = known or name in part if isinstance(part, Mapping) else known or hasattr(part, name)
+            is_config = is_config or name in part if isinstance(part, Mapping) else is_config or hasattr(part, name)
         ends = _get(part, "eos_token_id") if ends is None else ends
         size = _get(part, "vocab_size") if size is None else size
-    if not known:
+    if not is_config:
         raise VocabError(
             f"model_config is a {type(config).__name__} without eos_token_id and vocab_size; give a GenerationConfig, "
             "a model's config, the model, or a dict of one of these"
@@ -44,7 +44,9 @@ def model_facts(config: Any) -> ModelFacts:
 
 
 def _parts(config: Any) -> Iterator[Any]:
-    """Where to look, the most binding first: what generates, then the model, then the text part of a larger one."""
+    """Yield the parts to search, the most binding first: for generation, for the model, for the text part of a larger
+    model.
+    """
     own = _get(config, "config")
     for part in (_get(config, "generation_config"), config, own, _get(config, "text_config"), _get(own, "text_config")):
         if part is not None:

@@ -1,9 +1,9 @@
-"""Vocabularies from Hugging Face's ``tokenizer.json``.
+"""Reads vocabularies from Hugging Face's ``tokenizer.json``.
 
-What the tokens mean is read off the decoder, which is the part that turns tokens into text: a ``ByteLevel`` decoder is
-the byte-level spelling (``spellings``), ``Replace("▁", " ")`` or ``Metaspace`` with or without ``ByteFallback``
-SentencePiece's. Anything else (``WordPiece`` drops spaces it cannot restore) is a :class:`VocabError`: a guess here
-would be a wrong mask later.
+The bytes of tokens follow from the decoder, the part that turns tokens into text. A ``ByteLevel`` decoder means the
+byte-level spelling (``spellings``). ``Replace("▁", " ")`` or ``Metaspace``, with or without ``ByteFallback``, means
+SentencePiece's. For any other decoder (``WordPiece`` drops spaces that it cannot restore) a :class:`VocabError` is
+raised, because a wrong guess would lead to wrong masks.
 
 Added tokens that are not marked special (``<think>``) are text.
 """
@@ -25,27 +25,29 @@ _SOURCE: Final = "tokenizer.json"
 
 
 def _components(part: Any, name: str, list_name: str) -> list[Mapping[str, Any]]:
-    """A decoder or pre-tokenizer as a flat list; ``Sequence`` nests."""
-    found: list[Mapping[str, Any]] = []
+    """Return a decoder or pre-tokenizer as a flat list of components; ``Sequence`` nests."""
+    components: list[Mapping[str, Any]] = []
     todo = [] if part is None else [part]
     while todo:
         part = todo.pop()
         if not isinstance(part, Mapping):
-            raise VocabError(f"{_SOURCE}: a {name} is an object with a type, not {type(part).__name__}")
+            raise VocabError(f"{_SOURCE}: a {name} must be an object with a type, not {type(part).__name__}")
         if part.get("type") != "Sequence":
-            found.append(part)
+            components.append(part)
             continue
         inner = part.get(list_name, [])
         if not isinstance(inner, list):
-            raise VocabError(f"{_SOURCE}: the {list_name} of a {name} are a list, not {type(inner).__name__}")
+            raise VocabError(f"{_SOURCE}: the {list_name} of a {name} must be a list, not {type(inner).__name__}")
         todo += reversed(inner)
-    return found
+    return components
 
 
 def from_tokenizer_json(description: Mapping[str, Any], eos_token_ids: Iterable[int | None] = ()) -> RawVocab:
-    """A ``tokenizer.json``, or ``Tokenizer.to_str()``; it names no end token, so ``eos_token_ids`` are from beside it.
+    """Read a ``tokenizer.json``, or ``Tokenizer.to_str()``.
 
-    Raises VocabError for what is no tokenizer, or one whose tokens' bytes or ids cannot be read.
+    It declares no end token, so ``eos_token_ids`` come from other files.
+
+    Raises VocabError for JSON that is not a tokenizer, or for tokens whose bytes or ids cannot be read.
     """
     model = description.get("model") if isinstance(description, Mapping) else None
     listed = model.get("vocab") if isinstance(model, Mapping) else None
@@ -78,7 +80,7 @@ _Spelling = Callable[[str], bytes]
 
 
 def _readers(description: Mapping[str, Any], model: Mapping[str, Any]) -> tuple[_Spelling, _Spelling]:
-    """What turns a piece of the model into bytes, and an added token that is text."""
+    """Return the functions that turn a piece of the model, and an added token that is text, into bytes."""
     decoders = _components(description.get("decoder"), "decoder", "decoders")
     before = _components(description.get("pre_tokenizer"), "pre_tokenizer", "pretokenizers")
     kinds, pre_kinds = {str(part.get("type")) for part in decoders}, {str(part.get("type")) for part in before}
@@ -86,9 +88,9 @@ def _readers(description: Mapping[str, Any], model: Mapping[str, Any]) -> tuple[
         return byte_level_token, _utf8
     if not (any(map(_writes_spaces, decoders)) or "Metaspace" in kinds or "ByteFallback" in kinds):
         raise VocabError(
-            f"cannot tell which bytes this tokenizer's tokens stand for: model {model.get('type')!r} with decoder "
-            f"{sorted(kinds) or None}; byte-level and SentencePiece-like decoders are known. "
-            "Build wfsa.Vocab(tokens) by hand"
+            f"the bytes of this tokenizer's tokens are not known: model {model.get('type')!r} with decoder "
+            f"{sorted(kinds) or None}; byte-level and SentencePiece-like decoders are supported. "
+            "Build wfsa.Vocab(tokens) from a list of bytes"
         )
     for part in decoders:
         if part.get("type") == "Metaspace" and part.get("replacement", "▁") != "▁":
@@ -107,7 +109,7 @@ def _writes_spaces(decoder: Mapping[str, Any]) -> bool:
 
 
 def _model_pairs(listed: Mapping[Any, Any] | list[Any]) -> list[tuple[str, Any]]:
-    """Pieces with what stands for their ids."""
+    """Return the pieces with their unchecked ids."""
     if isinstance(listed, Mapping):  # BPE and WordLevel: {piece: id}
         return list(listed.items())
     for number, entry in enumerate(listed):  # Unigram: [[piece, score], …]
@@ -119,7 +121,7 @@ def _model_pairs(listed: Mapping[Any, Any] | list[Any]) -> list[tuple[str, Any]]
 def _added_tokens(description: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     added = description.get("added_tokens") or []
     if not isinstance(added, list):
-        raise VocabError(f"{_SOURCE}: added_tokens is a list, not {type(added).__name__}")
+        raise VocabError(f"{_SOURCE}: added_tokens must be a list, not {type(added).__name__}")
     for number, entry in enumerate(added):
         if not isinstance(entry, Mapping) or not isinstance(entry.get("content"), str):
             raise VocabError(f"{_SOURCE}: added_tokens[{number}] is not an object with an id and a content")

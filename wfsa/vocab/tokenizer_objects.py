@@ -1,10 +1,10 @@
-"""Vocabularies from tokenizer objects: transformers, tokenizers, tiktoken, SentencePiece, mistral-common.
+"""Reads vocabularies from tokenizer objects: transformers, tokenizers, tiktoken, SentencePiece, mistral-common.
 
-One function for each package, told apart by the module that a tokenizer's class comes from, so that no optional package
-is imported to be asked.
+There is one function per package. The package is recognised by the module of the tokenizer's class, so that no optional
+package is imported.
 
-**Not done.** A leading space that a decoder strips from the very start of a text is kept: a constrained text
-continues a prompt, and there nothing is stripped.
+**Not done.** Some decoders strip a leading space at the very start of a text. The space is kept here, because a
+constrained text continues a prompt, and there nothing is stripped.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _from_transformers(tokenizer: Any) -> RawVocab:
     else:
         raise VocabError(
             f"{type(tokenizer).__name__} is a slow tokenizer whose tokens' bytes cannot be read; load the fast one "
-            "(AutoTokenizer.from_pretrained(..., use_fast=True)), or build wfsa.Vocab(tokens) by hand"
+            "(AutoTokenizer.from_pretrained(..., use_fast=True)), or build wfsa.Vocab(tokens) from a list of bytes"
         )
     own = getattr(tokenizer, "eos_token_id", None)
     ends, pad = declared(own if isinstance(own, (list, tuple)) else [own]), getattr(tokenizer, "pad_token_id", None)
@@ -77,8 +77,8 @@ def _from_mistral_common(tokenizer: Any) -> RawVocab:
     if model is not None and _family(model) == "sentencepiece":
         return _from_sentencepiece(model)
     if model is None or _family(model) != "tiktoken" or not hasattr(inner, "num_special_tokens"):
-        raise VocabError(f"{type(tokenizer).__name__}: not a mistral-common tokenizer that wfsa knows")
-    # Tekken: special tokens first, then the ranks, cut at the size that the model has.
+        raise VocabError(f"{type(tokenizer).__name__}is not a supported mistral-common tokenizer")
+    # Tekken: special tokens first, then the ranks, cut at the model's size.
     first, size = int(inner.num_special_tokens), int(inner.n_words)
     tokens: list[bytes | None] = [None] * size
     names: dict[str, int] = {}
@@ -93,7 +93,7 @@ def _from_mistral_common(tokenizer: Any) -> RawVocab:
 
 
 def _family(tokenizer: Any) -> str | None:
-    """The package that the object's class, or a base of it, comes from."""
+    """Return the package that defines the object's class or a base of it, if it is supported."""
     for base in type(tokenizer).__mro__:
         package = base.__module__.partition(".")[0]
         if package in _READERS:
@@ -111,11 +111,11 @@ _READERS: Final = {
 
 
 def from_tokenizer(tokenizer: Any) -> RawVocab:
-    """Dispatch on the package that the tokenizer's class comes from."""
+    """Read a tokenizer with the function for the package that defines its class."""
     family = _family(tokenizer)
     if family is None:
         raise VocabError(
-            f"no vocabulary can be read from {type(tokenizer).__module__}.{type(tokenizer).__qualname__}; known are "
-            "transformers and tokenizers (fast), tiktoken, sentencepiece and mistral-common tokenizers"
+            f"no vocabulary can be read from {type(tokenizer).__module__}.{type(tokenizer).__qualname__}; supported "
+            "are fast tokenizers of transformers and tokenizers, and those of tiktoken, sentencepiece, mistral-common"
         )
     return _READERS[family](tokenizer)

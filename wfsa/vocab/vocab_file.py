@@ -1,9 +1,8 @@
 """A saved vocabulary: its arrays, and a head with size, name, fingerprint and names of special tokens.
 
-    blob uint8 | offsets int64[n + 1] | special_token_ids int32 | eos_token_ids int32        as in
-    wfsa/vocab/vocabulary.py
+    blob uint8 | offsets int64[n + 1] | special_ids int32 | eos_ids int32        as in wfsa/vocab/vocabulary.py
 
-The caller checks what the arrays mean, and the fingerprint, which covers all of them.
+The caller checks the contents of the arrays, and the fingerprint, which covers all of them.
 """
 
 from __future__ import annotations
@@ -22,17 +21,20 @@ _TYPES: Final = {"blob": np.uint8, "offsets": np.int64, "special_ids": np.int32,
 
 
 def write(path: str | os.PathLike[str], head: dict[str, Any], arrays: array_file.Arrays) -> None:
-    """Replaces an existing file in one step."""
+    """Write a vocabulary; an existing file is replaced atomically."""
     array_file.write(path, {**head, "format": FORMAT, "version": FORMAT_VERSION}, arrays)
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], array_file.Arrays]:
-    """The head and the four arrays; ArtifactError on a file of another format or version, or damaged."""
+    """Return the head and the four arrays.
+
+    Raises ArtifactError for a damaged file, or one of another format or version.
+    """
     file = array_file.read(path, "a saved vocabulary").expect("a saved vocabulary", FORMAT, FORMAT_VERSION)
     head, arrays = file.head, file.arrays
     for name, kind in _TYPES.items():
-        found = arrays.get(name)
-        if found is None or found.dtype != kind or found.ndim != 1:
-            told = "missing" if found is None else f"{found.dtype} {list(found.shape)}"
-            raise ArtifactError(f"{path}: damaged vocabulary file: array {name!r} is {told}, not {kind.__name__}[n]")
+        array = arrays.get(name)
+        if array is None or array.dtype != kind or array.ndim != 1:
+            problem = "missing" if array is None else f"{array.dtype} {list(array.shape)}"
+            raise ArtifactError(f"{path}: damaged vocabulary file: array {name!r} is {problem}, not {kind.__name__}[n]")
     return head, arrays

@@ -1,4 +1,4 @@
-"""The vocabulary: what bytes each token id stands for, which ids are never text, which end a text.
+"""The vocabulary: the bytes of each token id, the ids that are never text, and the ids that end a text.
 
 **Input → output.** Tokens by id (from a list, a tokenizer object or a file) → flat arrays that the kernels read::
 
@@ -6,18 +6,17 @@
     offsets  int64  [ 0, end of token 0, end of token 1, …, len(blob) ]        token i = blob[offsets[i] : offsets[i+1]]
     special  int32  sorted ids that are never text          eos ⊆ special  int32  sorted ids that end a text
 
-**Invariants** (checked when built, whoever builds): ids lie in ``range(n_tokens)``; an id without bytes (a hole) is
-special, since a token that adds nothing to a text can never be a choice; an end id is special, since choosing it ends
-the text and so cannot write its name; ``logits_size``, the width of the model's logits, is at least ``n_tokens`` and
-the ids
-between are never allowed. A token that is text has at most 16,384 bytes. The bytes of a special token are its display
-name. Two ids may share their bytes, a token need not be UTF-8.
+**Invariants** (checked by every constructor): ids are in ``range(n_tokens)``. An id without bytes (a hole) is special,
+since a token that adds nothing to a text can never be a choice. An end id is special, since choosing it ends the text
+and so cannot write its name. ``logits_size``, the width of the model's logits, is at least ``n_tokens``, and the ids
+between them are never allowed. A token that is text has at most 16,384 bytes. The bytes of a special token are its
+display name. Two ids may have the same bytes, and a token need not be UTF-8.
 
-**Identity.** ``fingerprint`` is a SHA-256 over all of this in one canonical form; an artifact names the fingerprint
-it was compiled for. Names of special tokens take no part: they are resolved to ids when a grammar is compiled.
+**Identity.** ``fingerprint`` is a SHA-256 over all of this in one canonical form. An artifact names the fingerprint
+that it was compiled for. Names of special tokens are not included: they are resolved to ids when a grammar is compiled.
 
-**Work done once.** ``core`` is the engine's view (sorted trie, byte sets, profile caches), made here; everything
-compiled for this object shares it. So build one ``Vocab`` and keep it.
+**Work done once.** ``core`` is the engine's view (sorted trie, byte sets, profile caches), made by the constructor and
+shared by everything that is compiled for this object. So build one ``Vocab`` and keep it.
 
 **Cost.** 262,145 tokens from a list: one pass to join, one to measure; ``benches`` has the number.
 """
@@ -52,14 +51,15 @@ Offsets = npt.NDArray[np.int64]
 Ids = npt.NDArray[np.int32]
 
 _FINGERPRINTED: Final = (
-    b"wfsa-vocab 1\0"  # begins what is hashed; another number tells all artifacts apart from today's
+    b"wfsa-vocab 1\0"  # first bytes of the hashed data; a new number distinguishes all artifacts from today's
 )
 _MAX_TOKENS: Final = 1 << 26
-_MAX_LENGTH: Final = 1 << 14  # bytes of a text token (the longest known: 1,024): walks go as deep as a token is long
+# bytes of a text token (the longest known has 1,024), because walks are as deep as a token is long
+_MAX_LENGTH: Final = 1 << 14
 
 
 class TokenTable(Sequence[bytes]):
-    """``table[id]`` is the token's bytes. A view on the blob: nothing is copied until it is asked for."""
+    """A sequence of the tokens' bytes: a view of the blob, which copies a token only when it is accessed."""
 
     __slots__ = ("_blob", "_offsets")
 
@@ -92,24 +92,25 @@ class TokenTable(Sequence[bytes]):
 
 
 class Vocab:
-    """A model's tokens as bytes, which of them are never text, and which end one.
+    """A model's tokens as bytes, with those that are never text, and those that end one.
 
-    ``Vocab(tokens, special_token_ids, eos_token_ids)`` takes them as they are: ``tokens[id]`` is bytes, or None for an
-    id without a token; the class methods read tokenizers and files.
+    ``Vocab(tokens, special_token_ids, eos_token_ids)`` takes the arguments as they are: ``tokens[id]`` is bytes, or
+    None for an id without a token. The class methods read tokenizers and files.
 
-    special_token_ids: ids that are never text, like ``<|im_start|>``; end ids and ids without a token join them by
-    themselves. eos_token_ids: ids that end a text: allowed exactly where it may end. logits_size: the width of the
-    model's logits
-    and of masks, where the model has more of them than tokens. special_names: further names (``{"<|eot_id|>":
-    128009}``) for grammars that name a special token. name: what messages and ``repr`` call it.
+    special_token_ids: ids that are never text, like ``<|im_start|>``; end ids and ids without a token are added
+        automatically.
+    eos_token_ids: ids that end a text; they are allowed exactly where it may end.
+    logits_size: the width of the model's logits and of masks, if it is larger than the number of tokens.
+    special_names: further names (``{"<|eot_id|>": 128009}``) for grammars that name a special token.
+    name: the name in messages and ``repr``.
 
-    Attributes, all read-only: these, and ``n_tokens`` (also ``len(vocab)``), ``tokens`` (a sequence of bytes),
-    ``blob`` uint8 and ``offsets`` int64[n_tokens + 1] (the tokens' bytes in one array). ``special_token_ids`` and
-    ``eos_token_ids``
-    are ascending int32 arrays. Equal vocabularies have the same ``fingerprint``; names take no part in it.
+    Attributes, all read-only: these, and ``n_tokens`` (also ``len(vocab)``), ``tokens`` (a sequence of bytes), ``blob``
+    uint8 and ``offsets`` int64[n_tokens + 1] (the tokens' bytes in one array). ``special_token_ids`` and
+    ``eos_token_ids`` are ascending int32 arrays. Equal vocabularies have the same ``fingerprint``, which does not
+    include names.
 
-    Building one sorts its tokens, and everything compiled for it shares its caches, so build one and keep it.
-    Raises VocabError on ids out of range, tokens that are no bytes, a logits_size below the number of tokens.
+    Building a vocabulary sorts its tokens, and everything compiled for it shares its caches, so build one and keep it.
+    Raises VocabError for ids out of range, tokens that are not bytes, or a logits_size below the number of tokens.
     """
 
     n_tokens: int
@@ -158,9 +159,10 @@ class Vocab:
         special_names: Mapping[str, int] | None = None,
         name: str = "",
     ) -> Vocab:
-        """From the tokens' bytes in one piece (uint8 or bytes): token ``i`` is ``blob[offsets[i] : offsets[i + 1]]``.
+        """Build from the tokens' bytes in one array (uint8 or bytes): token ``i`` is ``blob[offsets[i] : offsets[i +
+        1]]``.
 
-        The other arguments are those of :class:`Vocab`. Raises VocabError on offsets that do not rise from 0 to the
+        The other arguments are those of :class:`Vocab`. Raises VocabError if the offsets do not ascend from 0 to the
         end.
         """
         data = bytes(blob) if isinstance(blob, (bytes, bytearray)) else np.asarray(blob, np.uint8).tobytes()
@@ -171,7 +173,7 @@ class Vocab:
             )
         ends = ends.astype(np.int64)
         if ends[0] != 0 or ends[-1] != len(data) or bool(np.any(np.diff(ends) < 0)):
-            raise VocabError(f"offsets must rise from 0 to the {len(data)} bytes of the blob")
+            raise VocabError(f"offsets must ascend from 0 to the {len(data)} bytes of the blob")
         vocab = cls.__new__(cls)
         vocab._fill(data, ends, special_token_ids, eos_token_ids, logits_size, special_names, name)
         return vocab
@@ -185,15 +187,17 @@ class Vocab:
         eos_token_ids: Iterable[int] | None = None,
         logits_size: int | None = None,
     ) -> Vocab:
-        """From a transformers or tokenizers fast tokenizer, a tiktoken, sentencepiece or mistral-common one.
+        """Read a fast tokenizer of transformers or tokenizers, or one of tiktoken, sentencepiece or mistral-common.
 
-        The end tokens are the tokenizer's own. ``model_config`` says at which ones ``generate`` stops, and how wide the
-        logits are: a GenerationConfig, a model's config, the model, or a dict of one of these; where its end tokens are
-        others than the tokenizer's, they are taken, with a :class:`wfsa.errors.VocabWarning`. A tokenizer that
-        declares no end token (tokenizers, tiktoken) has those that are known by name.
+        The end tokens are the tokenizer's own. A tokenizer that declares none (tokenizers, tiktoken) has those known by
+        name.
 
-        ``eos_token_ids`` and ``logits_size``, the width of the model's logits, replace what is found.
-        Raises VocabError on a tokenizer whose tokens' bytes cannot be read.
+        model_config: a GenerationConfig, a model's config, the model, or a dict of one of these. It gives the end
+            tokens at which ``generate`` stops, and the width of the logits. End tokens that differ from the tokenizer's
+            replace them, with a :class:`wfsa.errors.VocabWarning`.
+        eos_token_ids, logits_size: replace the end tokens and the width of the logits that are found.
+
+        Raises VocabError for a tokenizer whose tokens' bytes cannot be read.
         """
         raw, facts = from_tokenizer(tokenizer), None if model_config is None else model_facts(model_config)
         path = getattr(tokenizer, "name_or_path", None) or getattr(tokenizer, "name", None)
@@ -203,11 +207,13 @@ class Vocab:
     def from_pretrained(
         cls, path: str | os.PathLike[str], *, eos_token_ids: Iterable[int] | None = None, logits_size: int | None = None
     ) -> Vocab:
-        """From a local folder with a model's ``tokenizer.json`` or ``tokenizer.model``; nothing is downloaded.
+        """Read a local folder with a model's ``tokenizer.json`` or ``tokenizer.model``; nothing is downloaded.
 
-        End tokens are those of ``generation_config.json`` (or ``config.json``), at which ``generate`` stops, else the
-        tokenizer's own; the width of the logits is ``vocab_size`` of ``config.json``. ``eos_token_ids`` and
-        ``logits_size`` replace what is found. Raises VocabError where there is no folder, or no tokenizer in it.
+        The end tokens are those of ``generation_config.json`` (or ``config.json``), at which ``generate`` stops,
+        otherwise the tokenizer's own. The width of the logits is ``vocab_size`` of ``config.json``. ``eos_token_ids``
+        and ``logits_size`` replace what is found.
+
+        Raises VocabError if the folder does not exist or has no tokenizer.
         """
         raw, facts = read_folder(path)
         return cls._from_raw(raw, Path(path).resolve().name, facts, eos_token_ids, logits_size)
@@ -216,9 +222,9 @@ class Vocab:
     def from_gguf(
         cls, path: str | os.PathLike[str], *, eos_token_ids: Iterable[int] | None = None, logits_size: int | None = None
     ) -> Vocab:
-        """From a GGUF file's metadata; the weights are not read.
+        """Read the metadata of a GGUF file; the weights are not read.
 
-        End tokens are the declared ones and those with the name of an end, as llama.cpp takes them.
+        The end tokens are the declared ones and those with the name of an end, as in llama.cpp.
         """
         return cls._from_raw(vocab_files.from_gguf(path), Path(path).name, None, eos_token_ids, logits_size)
 
@@ -226,8 +232,9 @@ class Vocab:
     def from_npz(
         cls, path: str | os.PathLike[str], *, eos_token_ids: Iterable[int] | None = None, logits_size: int | None = None
     ) -> Vocab:
-        """From an .npz with ``offsets`` int[n + 1], ``bytes`` uint8, ``special`` int, and ``meta``, JSON as uint8 with
-        ``eos_token_ids`` and perhaps ``special_tokens`` (names to ids).
+        """Read an .npz with ``offsets`` int[n + 1], ``bytes`` uint8, ``special`` int, and ``meta``.
+
+        ``meta`` is JSON as uint8, with ``eos_ids`` and optionally ``special_tokens`` (names to ids).
         """
         packed = vocab_files.from_npz(path)
         ends = packed.eos_token_ids if eos_token_ids is None else eos_token_ids
@@ -245,12 +252,13 @@ class Vocab:
     def from_file(
         cls, path: str | os.PathLike[str], *, eos_token_ids: Iterable[int] | None = None, logits_size: int | None = None
     ) -> Vocab:
-        """By suffix: .npz, .gguf, .json (tokenizer.json), .tiktoken, .model (SentencePiece); a folder as by
-        :meth:`from_pretrained`; else what :meth:`save` wrote.
+        """Read a file by its suffix: .npz, .gguf, .json (tokenizer.json), .tiktoken, .model (SentencePiece).
 
+        A folder is read by :meth:`from_pretrained`, and any other file as one that :meth:`save` wrote.
         ``eos_token_ids`` and ``logits_size`` replace what is found. A .tiktoken file has no special tokens, and so no
-        end: pass its
-        id. Raises VocabError or ArtifactError on another content than the suffix says, OSError where nothing is there.
+        end token: pass its id.
+
+        Raises VocabError or ArtifactError if the content does not fit the suffix, OSError if the file does not exist.
         """
         if Path(path).is_dir():
             return cls.from_pretrained(path, eos_token_ids=eos_token_ids, logits_size=logits_size)
@@ -284,7 +292,7 @@ class Vocab:
         eos_token_ids: Iterable[int] | None,
         logits_size: int | None,
     ) -> Vocab:
-        """With the model's facts, where they are known; the warnings point to the caller's caller."""
+        """Build from a source's declarations and the model's facts, if known; warnings point to the caller's caller."""
         ends = choose_ends(raw, name, facts, stacklevel=4) if eos_token_ids is None else list(eos_token_ids)
         if logits_size is None and facts is not None and facts.size is not None:
             raw = within_logits(raw, facts.size, stacklevel=4)
@@ -355,12 +363,12 @@ class Vocab:
         return self.n_tokens
 
     def cache_info(self) -> dict[str, dict[str, int]]:
-        """What this vocabulary holds for its constraints: ``entries`` and ``bytes``.
+        """Return the memory of this vocabulary and its caches: ``entries`` and ``bytes`` of each.
 
-        ``tokens`` are the vocabulary's own bytes and their trie; ``token sets`` and ``tails`` belong to live
-        constraints, each once however many have it; ``walks`` and ``universes`` are kept for the next constraint,
-        within the budget of the process (:func:`wfsa.caches.cache_info`). What walks hold is counted under ``token
-        sets`` and ``tails``, too.
+        ``tokens`` are the vocabulary's own bytes and their trie. ``token sets`` and ``tails`` belong to live
+        constraints, each counted once however many share it. ``walks`` and ``universes`` are cached for later
+        constraints, within the limit of the process (:func:`wfsa.caches.cache_info`). The contents of walks are also
+        counted under ``token sets`` and ``tails``.
         """
         return self.core.cache_info()
 
@@ -376,7 +384,9 @@ class Vocab:
         return f"<wfsa.Vocab{name}: {', '.join(parts)}, {self.fingerprint[:12]}>"
 
     def __eq__(self, other: object) -> bool:
-        """The same tokens, logits size, special and end ids: constraints of one are good for the other."""
+        """Whether tokens, logits size, special ids and end ids are equal, so that constraints of one are valid for the
+        other.
+        """
         return self.fingerprint == other.fingerprint if isinstance(other, Vocab) else NotImplemented
 
     def __hash__(self) -> int:
@@ -384,7 +394,7 @@ class Vocab:
 
     @property
     def special_names(self) -> dict[str, int]:
-        """Names of special tokens: as given, else each one's own bytes (the lowest id where two share them)."""
+        """The names of special tokens: the given ones, and each token's own bytes (the lowest id if two share them)."""
         if self._by_name is None:
             own: dict[str, int] = {}
             for token_id in self.special_token_ids.tolist():
@@ -395,12 +405,12 @@ class Vocab:
         return dict(self._by_name)
 
     def token_name_to_id(self, name: str | bytes) -> int | None:
-        """The id of a special token by its text (``"<|im_end|>"``) or further name, None if there is none."""
+        """Return the id of a special token by its text (``"<|im_end|>"``) or further name, or None."""
         wanted = name.decode("utf-8", "replace") if isinstance(name, bytes) else name
         return self.special_names.get(wanted)
 
     def ids_of_text(self, text: str) -> list[int]:
-        """The ids of a token: the special one of this name, else all tokens that have this text."""
+        """Return the id of the special token with this name, otherwise the ids of all tokens with this text."""
         special = self.token_name_to_id(text)
         if special is not None:
             return [special]
@@ -409,7 +419,7 @@ class Vocab:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256, in hex, over the arrays, the sizes and the special and end ids."""
+        """The SHA-256, in hex, over the arrays, the sizes, and the special and end ids."""
         if self._fingerprint is None:
             digest = hashlib.sha256(_FINGERPRINTED)
             digest.update(
@@ -445,7 +455,7 @@ class Vocab:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Vocab:
-        """Read what :meth:`save` wrote; a damaged or foreign file is an :class:`ArtifactError`."""
+        """Read a file that :meth:`save` wrote. Raises :class:`ArtifactError` for a damaged or foreign file."""
         where = os.fspath(path)
         head, arrays = vocab_file.read(path)
         try:
@@ -460,7 +470,7 @@ class Vocab:
         return vocab
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The engine's view is made anew, so a copy in another process shares no cache with this one.
+        # The engine's view is rebuilt, so a copy in another process shares no cache with this one.
         state = (
             self._bytes,
             self.offsets,
@@ -491,7 +501,7 @@ def _unpickled(
 
 
 def require_vocab(vocab: Any) -> Vocab:
-    """``vocab`` itself; VocabError, with the way to make one, on a tokenizer or anything else."""
+    """Return ``vocab``. Raises VocabError, with the way to make one, for a tokenizer or any other object."""
     if isinstance(vocab, Vocab):
         return vocab
     kind = type(vocab).__name__
@@ -504,5 +514,5 @@ def require_vocab(vocab: Any) -> Vocab:
 
 @lru_cache(maxsize=1)
 def byte_vocab() -> Vocab:
-    """The 256 bytes, a token each, and an end of the text."""
+    """Return a vocabulary of the 256 bytes, one per token, and an end token."""
     return Vocab([*(bytes([b]) for b in range(256)), b"</s>"], special_token_ids=[256], eos_token_ids=[256])

@@ -1,4 +1,4 @@
-"""A farm from the sources to the report."""
+"""Runs a farm, from the sources to the report."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ LIMITS: Final[SchemaKeywords] = {"max_seconds": 60.0, "max_memory": 2 << 30}
 
 @dataclass(frozen=True, slots=True)
 class FarmReport:
-    """All outcomes, and the seconds that it took."""
+    """All outcomes, and the total seconds."""
 
     outcomes: tuple[Outcome, ...]
     seconds: float
 
     def count(self, status: str) -> int:
-        """How many outcomes have this status."""
+        """Return the number of outcomes with this status."""
         return sum(outcome.status == status for outcome in self.outcomes)
 
     @property
     def failures(self) -> list[Outcome]:
-        """In the order of their places."""
+        """The failed outcomes, in the order of their places."""
         return sorted(outcome for outcome in self.outcomes if outcome.status.startswith("failed"))
 
 
@@ -56,22 +56,22 @@ def compile_all(
     on_progress: Callable[[int, int], None] | None = None,
     **options: Unpack[SchemaKeywords],
 ) -> FarmReport:
-    """Compile every source for every vocabulary into the store at `url`; what is there is left alone.
+    """Compile every source for every vocabulary into the store at `url`; existing artifacts are left alone.
 
-    May be stopped and begun again at any time.  Sources that failed under the same limits are tried again under
-    `retry_failed` only.
+    A run may be stopped and started again at any time. Sources that failed before under the same limits are tried again
+    only with `retry_failed`.
 
-    vocabs: by the names that messages call them
+    vocabs: by their names in messages.
     options: as for :func:`wfsa.compile_json_schema`; the limits of each compile are 60 seconds and 2 GiB unless they
-        are given.  `mode` is always "ahead".  The kernel keeps a
-        worker to twice `max_memory` and 256 MiB, on Linux, so that no source takes a machine's memory
-    workers: processes of this machine; None: one a processor
-    ray, ray_memory: a cluster's address, in place of processes here, and bytes reserved for each of its workers
-    on_progress: called with (done, all), pairs of a source and a vocabulary
+        are given. `mode` is always "ahead". On Linux the kernel limits a worker to twice `max_memory` plus 256 MiB, so
+        that no source takes a machine's memory.
+    workers: number of processes of this machine; None: one per processor.
+    ray, ray_memory: a cluster's address, instead of processes here, and the bytes reserved for each of its workers.
+    on_progress: called with (done, all), numbers of pairs of a source and a vocabulary.
 
-    A source whose artifact cannot be written has failed, and the others go on; OSError is raised where the store does
-    not answer at the beginning, or nothing can be written any more.
-    Raises WfsaError where an extra is missing, where there is no cluster, and for a URL that cannot be opened.
+    A source whose artifact cannot be written counts as failed, and the others continue. Raises OSError if the store
+    does not answer at the beginning, or if nothing can be written any more; WfsaError if an extra or the cluster is
+    missing, and for a URL that cannot be opened.
     """
     begin = time.perf_counter()
     if not vocabs:
@@ -85,8 +85,8 @@ def compile_all(
     todo = plan(sources, listed, names, settings, store, retry_failed)
     outcomes = list(todo.known)
     total = len(outcomes) + sum(portion.n_sources for portion in todo.portions)
-    tell = on_progress or (lambda done, total: None)
-    tell(len(outcomes), total)
+    report_progress = on_progress or (lambda done, total: None)
+    report_progress(len(outcomes), total)
     if ray is not None:
         results = run_on_ray(todo.portions, listed, names, settings, ray, ray_memory)
     else:
@@ -94,5 +94,5 @@ def compile_all(
         results = run_in_processes(todo.portions, listed, names, settings, workers)
     for done in results if todo.portions else ():
         outcomes.extend(done)
-        tell(len(outcomes), total)
+        report_progress(len(outcomes), total)
     return FarmReport(tuple(outcomes), time.perf_counter() - begin)

@@ -1,8 +1,7 @@
-"""What a worker does with a portion: compile each source ahead of time and put it into the store.
+"""Compiles each source of a portion ahead of time, and puts it into the store.
 
-A source that fails leaves a record in the store, beside where its artifact would lie, so that a farm that is begun
-again does not try it again under the same limits.  What could not be written leaves none: that says nothing of the
-source.
+A source that fails leaves a record in the store, next to the place of its artifact, so that a restarted farm does not
+try it again under the same limits. A failed write leaves no record, because it is not the source's fault.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ from wfsa.storage.places import Place
 from wfsa.vocab import Vocab
 
 FAILED_SUFFIX: Final = ".failed.json"
-_WRITES_IN_A_ROW: Final = 5  # that fail in one process before the store is taken to be down, or full
+_WRITES_IN_A_ROW: Final = 5  # failed writes in one process before the store is assumed to be down, or full
 _MEMORY_BESIDE: Final = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Where artifacts go, and how they are compiled."""
+    """The destination of artifacts, and the options for compiling them."""
 
     url: str
     url_options: dict[str, Any]
@@ -39,22 +38,22 @@ class Settings:
     options: CompileOptions
 
     def limits(self) -> dict[str, Any]:
-        """What decides whether a source fails."""
+        """Return the limits that decide whether a source fails."""
         chosen = asdict(replace(self.options, progress=None))
         return {name: value for name, value in chosen.items() if name.startswith("max_")}
 
     def most_memory(self) -> int | None:
-        """Bytes by which a process may grow for one compile, whatever it does; None for no limit.
+        """Return the bytes by which a process may grow for one compile; None for no limit.
 
-        The compiler's own limit is of memory in use, and is told better, so it comes first: arrays that grow by
-        doubling have half of what they asked for in use.
+        The compiler's own limit is on memory in use and gives better messages, so it should be met first: arrays that
+        grow by doubling use half of what they allocate.
         """
         most = self.options.max_memory
         return None if most is None else 2 * most + _MEMORY_BESIDE
 
 
 class Task(NamedTuple):
-    """A source under its key, and the places of equal ones, which become what it becomes."""
+    """A source under its key, and the places of equal sources, which have the same outcome."""
 
     source: Source
     key: str
@@ -62,12 +61,12 @@ class Task(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of a source for a vocabulary.
+    """The outcome of a source for a vocabulary.
 
-    status    "stored"; "there", it was in the store; "failed"; "failed before", under the same limits
-    error     why, in one line; "" if it did not fail
-    seconds   of compiling
-    n_bytes   of the artifact
+    status: "stored"; "there", if it was in the store; "failed"; "failed before", under the same limits.
+    error: the reason in one line; "" if it did not fail.
+    seconds: the time of compiling.
+    n_bytes: the size of the artifact.
     """
 
     place: str
@@ -79,15 +78,15 @@ class Outcome(NamedTuple):
 
 
 def failure_name(key: str, vocab: Vocab) -> str:
-    """Where the record of a failure lies."""
+    """Return the name of the record of a failure."""
     return name_of(key, vocab).rsplit(".", 1)[0] + FAILED_SUFFIX
 
 
 def failed_before(store: Place, key: str, vocab: Vocab, settings: Settings) -> str | None:
-    """The error on record, if it is one under the same limits; None too where the record cannot be read."""
+    """Return the recorded error if it occurred under the same limits; None also if the record cannot be read."""
     try:
         record = json.loads(store.get(failure_name(key, vocab)) or b"{}")
-    except (OSError, ValueError, RecursionError):  # cut short, or no JSON: the source is tried again
+    except (OSError, ValueError, RecursionError):  # truncated, or not JSON: the source is tried again
         return None
     if not isinstance(record, dict) or record.get("limits") != settings.limits():
         return None
@@ -95,7 +94,7 @@ def failed_before(store: Place, key: str, vocab: Vocab, settings: Settings) -> s
 
 
 class StoreDown(OSError):
-    """Nothing can be written any more: what is left would be compiled for nothing."""
+    """Nothing can be written any more, so compiling the rest would be useless."""
 
 
 class Output:
@@ -103,10 +102,13 @@ class Output:
 
     def __init__(self, place: Place) -> None:
         self._place = place
-        self._failed = 0  # writes, in a row
+        self._failed = 0  # writes that failed in a row
 
     def write(self, name: str, data: bytes) -> str:
-        """Why it could not be written, "" if it was: that costs one source.  StoreDown after several in a row."""
+        """Write a file.
+
+        Returns why it failed, or ""; one failure costs one source. Raises StoreDown after several in a row.
+        """
         try:
             self._place.write(name, [data])
         except OSError as error:
@@ -120,7 +122,7 @@ class Output:
         return ""
 
     def record_failure(self, vocab: Vocab, task: Task, error: str, settings: Settings) -> None:
-        """Leave word of a failure, if that can be written; else the source will be tried again."""
+        """Record a failure, if that can be written; otherwise the source will be tried again."""
         record = {"place": task.source.place, "error": error, "limits": settings.limits()}
         self.write(failure_name(task.key, vocab), json.dumps(record, sort_keys=True).encode())
 
@@ -128,12 +130,12 @@ class Output:
 def compile_portion(
     portion: Sequence[Task], vocab: Vocab, vocabulary: str, settings: Settings, output: Output
 ) -> list[Outcome]:
-    """The outcomes of the tasks, in their order; raises StoreDown."""
+    """Return the outcomes of the tasks, in their order; raises StoreDown."""
     return [outcome for task in portion for outcome in _compile_one(task, vocab, vocabulary, settings, output)]
 
 
 def lost(task: Task, vocab: Vocab, vocabulary: str, ended: str, settings: Settings, output: Output) -> list[Outcome]:
-    """The outcomes of a task that ended the process that compiled it, by itself, too."""
+    """Return the outcomes of a task that ended the process compiling it, also when tried alone."""
     error = f"the process that compiled it ended twice: {ended}"
     output.record_failure(vocab, task, error, settings)
     return _outcomes(task, vocabulary, "failed", error)
@@ -144,7 +146,7 @@ def _compile_one(task: Task, vocab: Vocab, vocabulary: str, settings: Settings, 
     try:
         with warnings.catch_warnings(), memory_limit(most):
             warnings.simplefilter("ignore", SchemaWarning)
-            made = compile_kind(
+            constraint = compile_kind(
                 task.source.kind, task.source.text, vocab, settings.schema_options, settings.options,
             )  # fmt: skip
     except (WfsaError, MemoryError, RecursionError) as problem:
@@ -154,10 +156,10 @@ def _compile_one(task: Task, vocab: Vocab, vocabulary: str, settings: Settings, 
         output.record_failure(vocab, task, error, settings)
         return _outcomes(task, vocabulary, "failed", error, time.perf_counter() - begin)
     seconds = time.perf_counter() - begin
-    data = pack(made, task.key)
-    problem_there = output.write(name_of(task.key, vocab), data)
-    if problem_there:
-        return _outcomes(task, vocabulary, "failed", f"compiled, and not stored: {problem_there}", seconds)
+    data = pack(constraint, task.key)
+    write_error = output.write(name_of(task.key, vocab), data)
+    if write_error:
+        return _outcomes(task, vocabulary, "failed", f"compiled, and not stored: {write_error}", seconds)
     return _outcomes(task, vocabulary, "stored", "", seconds, len(data))
 
 

@@ -1,12 +1,13 @@
-"""What a constraint is made from, and the key under which every replica finds it.
+"""A request for a constraint, and the key under which every replica finds it.
 
-The key is a digest of all that decides what the constraint takes: the kind of the source, the source in one canonical
-form, the options that change tables, the vocabulary's fingerprint, the version of the package and of its files.  So
-nothing is ever out of date: what is made otherwise has another key.
+The key is a digest of everything that determines the constraint: the kind of the source, the source in one canonical
+form, the options that change tables, the vocabulary's fingerprint, and the versions of the package and of its files. So
+nothing is ever out of date: a change of any of these gives another key.
 
-Canonical is the JSON value, not its text: white space, escapes and spellings of one number do not matter.  The order of
-names does, since documents are written in the order in which a schema declares its properties.  How a constraint is
-compiled (ahead, lazily, in how many seconds) is no part of the key: a complete one is the same.
+The canonical form is that of the JSON value, not of its text: white space, escapes and spellings of one number do not
+matter. The order of names does, since documents are written in the order in which a schema declares its properties. How
+a constraint is compiled (ahead, lazily, in how many seconds) is not part of the key, because the complete constraint is
+the same.
 """
 
 from __future__ import annotations
@@ -33,34 +34,37 @@ from wfsa.texts import text_file
 from wfsa.version import __version__
 from wfsa.vocab import Vocab
 
-RELEASE: Final = f"{__version__}-{constraint_file.VERSION}.{text_file.VERSION}"  # what files of it lie under
+RELEASE: Final = f"{__version__}-{constraint_file.VERSION}.{text_file.VERSION}"  # folder of this release's files
 _OF_SCHEMAS: Final = ("json", "json_object", "structural_tag")
 _DEFAULTS: Final = SchemaOptions()
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A source that can be compiled: its kind (one of :data:`wfsa.requests.KINDS`), itself, and the options."""
+    """A source that can be compiled: its kind (one of :data:`wfsa.requests.KINDS`), the source, and the options."""
 
     kind: str
     source: Any  # a value or its text
     schema_options: SchemaOptions
-    max_terminal_states: int  # what is larger is an error, or under `lenient` left out
+    max_terminal_states: int  # a larger terminal is an error, or under `lenient` left out
 
     @classmethod
     @Boundary(SchemaError)
     def of(cls, kind: str, source: Any, schema_options: SchemaOptions, options: CompileOptions) -> Request:
-        """SchemaError for an unknown kind; a pydantic model, or a type that it knows, becomes its schema here."""
+        """Return a request; a pydantic model, or a type that pydantic knows, becomes its schema.
+
+        Raises SchemaError for an unknown kind.
+        """
         if kind not in KINDS:
             known = ", ".join(KINDS)
-            raise SchemaError(f"a constraint of the kind {shown(kind)} is not known; known are {known}; at $")
+            raise SchemaError(f"the kind {shown(kind)} is unknown; known are {known}; at $")
         if kind == "json" and not isinstance(source, (dict, bool, str)):
             source = schema_of(source)
         return cls(kind, source, schema_options, options.max_terminal_states)
 
     @Boundary(SchemaError)
     def text(self) -> str | None:
-        """The source as text, quickly; equal texts of one kind are equal sources.  None where it takes more to tell."""
+        """Return the source as text, or None if that takes time; equal texts of one kind are equal sources."""
         if isinstance(self.source, str):
             return self.source
         try:
@@ -70,9 +74,9 @@ class Request:
 
     @Boundary(SchemaError)
     def key(self, vocab: Vocab) -> str:
-        """64 hexadecimal digits.
+        """Return the key, 64 hexadecimal digits.
 
-        Raises SchemaError for a value that JSON does not have, WfsaError for a registry that is no mapping.
+        Raises SchemaError for a value that JSON does not have, WfsaError for a registry that is not a mapping.
         """
         source = "" if self.kind == "json_object" else self.source
         if self.kind in ("json", "choice", "structural_tag"):
@@ -86,17 +90,18 @@ class Request:
         chosen = {name: value for name, value in chosen.items() if value != getattr(_DEFAULTS, name)}
         registry = self.schema_options.registry
         if registry is not None:
-            if not isinstance(registry, Mapping) or hasattr(registry, "contents"):  # referencing's, which may fetch
+            # a registry of referencing, which may fetch
+            if not isinstance(registry, Mapping) or hasattr(registry, "contents"):
                 raise WfsaError("a store needs a registry that is a mapping: the documents are part of the key")
             chosen["registry"] = {str(address): canonical_json(document) for address, document in registry.items()}
         return chosen
 
 
 def canonical_json(source: Any) -> str:
-    """One text for a value, or for its JSON text; SchemaError for a value that JSON does not have.
+    """Return one text for a value, or for its JSON text; SchemaError for a value that JSON does not have.
 
-    A text that is not JSON stays itself, behind a character that no other text here has: the compiler says what is
-    wrong with it, in the words of its kind.
+    A text that is not JSON is returned after a character that no other text here has; the compiler then reports the
+    error in the terms of its kind.
     """
     try:
         value = read_json(source) if isinstance(source, str) else source
@@ -107,13 +112,13 @@ def canonical_json(source: Any) -> str:
         _write(value, pieces.append)
     except TypeError as error:
         raise SchemaError(f"this is not JSON: {error}; at $") from None
-    except (RecursionError, ValueError):  # too deep, or a number of thousands of digits; what is wrong, compiling says
+    except (RecursionError, ValueError):  # too deep, or a number of thousands of digits; the compiler reports the error
         return f"\0{source if isinstance(source, str) else uuid.uuid4()}"
     return "".join(pieces)
 
 
 def _write(value: Any, write: Callable[[str], None]) -> None:
-    """Members in their order, no blanks, strings in ASCII, numbers by their value."""
+    """Write a value: members in their order, no white space, strings in ASCII, numbers by value."""
     if isinstance(value, dict):
         write("{")
         for name, member in value.items():
@@ -134,11 +139,13 @@ def _write(value: Any, write: Callable[[str], None]) -> None:
 
 
 def _number(value: Decimal) -> str:
-    """Digits without zeros at the end, and an exponent; exact, whatever the context's precision.  -0.0 is not 0.0: a
-    `const` is written as it stands."""
+    """Return a number as digits without trailing zeros, and an exponent; exact for any precision of the context.
+
+    -0.0 differs from 0.0, because a `const` is written literally.
+    """
     sign, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
-        raise TypeError(f"{value} is no number of JSON")
+        raise TypeError(f"{value} is not a number of JSON")
     text = "".join(map(str, digits)).lstrip("0")
-    kept = text.rstrip("0")
-    return f"{'-' if sign else ''}{kept or 0}e{exponent + len(text) - len(kept) if kept else 0}"
+    significant = text.rstrip("0")
+    return f"{'-' if sign else ''}{significant or 0}e{exponent + len(text) - len(significant) if significant else 0}"

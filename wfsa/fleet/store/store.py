@@ -3,19 +3,19 @@
     get   memory ── none ──> disk ── none ──> remote ── none ──> compile
             ^─────────────────┴─────────────────┘                  └──> disk and remote, on a thread of the store
 
-Threads that ask for the same constraint at once wait for one of them.  Processes know nothing of each other: at worst
+Threads that request the same constraint at the same time wait for one of them. Processes do not coordinate. At worst
 two compile the same constraint, and both write a whole artifact under its name, either of which is right.
 
-A constraint is *final* when nothing is expanded on its own any more: at once under ``mode="ahead"``, at the end of the
-work under "background", never under "lazy".  (A final one may still learn on use, as all under `longest` do.)
+A constraint is *final* when it is no longer expanded in the background: at once under ``mode="ahead"``, at the end of
+the work under "background", never under "lazy". (A final constraint may still grow on use, as all under `longest` do.)
 
-Who asks under "background" or "lazy" does not wait for the remote, since compiling lazily takes less time than most
-remotes: a thread of the store looks there afterwards, at once and then now and then, and what it finds takes the
-constraint's place for requests to come.  States that were begun stay with theirs.  Only where nothing is found the work
-in the background begins, and what it ends in is published, unless limits closer than the usual ones left something out.
+A request under "background" or "lazy" does not wait for the remote, since compiling lazily takes less time than most
+remotes. A thread of the store looks there afterwards, at once and then from time to time, and an artifact that it finds
+replaces the constraint for later requests. States that have begun keep theirs. Only if nothing is found, the background
+work begins. Its result is published, unless limits tighter than the usual ones left something out.
 
-What cannot be read (damaged, foreign, half-written) is told once, and made anew.  See :mod:`.remote` for a remote that
-is down or slow.
+Artifacts that cannot be read (damaged, foreign, half-written) are reported once, and made again. See :mod:`.remote` for
+a remote that is down or slow.
 """
 
 from __future__ import annotations
@@ -59,18 +59,18 @@ if TYPE_CHECKING:
     from wfsa.compile_options import SchemaKeywords
 
 _LOG: Final = logging.getLogger("wfsa.fleet.store")
-_KEYS: Final = 1 << 14  # of sources whose keys are remembered
-_MEASURED: Final = 1.0  # seconds between two looks at how large a constraint has grown
+_KEYS: Final = 1 << 14  # sources whose keys are cached
+_MEASURED: Final = 1.0  # seconds between two measurements of a constraint's size
 _FIRST_LOOK, _LONGEST_LOOK = 1.0, 300.0  # seconds between two looks for the artifact of another process
 
 Observe = Callable[[str, float], None]
 
 
 class _Work(Enum):
-    """What expands a constraint on its own."""
+    """The background expansion of a constraint."""
 
     NONE = 0
-    LATER = 1  # a thread, when the remote has been looked at
+    LATER = 1  # a thread, after the remote has been searched
     BEGUN = 2
 
 
@@ -81,20 +81,20 @@ class _Held:
     constraint: Constraint
     n_bytes: int
     final: bool
-    grows: bool  # whether its tables may still become larger
-    measured: float  # when `n_bytes` was
+    grows: bool  # whether its tables may still grow
+    measured: float  # time of the last measurement of `n_bytes`
 
 
 @dataclass(slots=True)
 class _Growing:
-    """What is held and not final; who waits for its end does not keep it alive."""
+    """A constraint in memory that is not final; waiting for its end does not keep it alive."""
 
     held: weakref.ref[_Held]
     work: _Work
-    is_wide: bool  # its limits are no closer than usual
+    is_wide: bool  # its limits are no tighter than usual
 
     def begin(self) -> None:
-        """Expand it, if that is to come."""
+        """Begin the expansion, if it is still to come."""
         held = self.held()
         if self.work is _Work.LATER and held is not None:
             held.constraint.expand_in_background()
@@ -102,19 +102,20 @@ class _Growing:
 
 
 class ConstraintStore:
-    """Constraints over one vocabulary, by what they are made from; may be used by many threads.
+    """Constraints over one vocabulary, by their sources; may be used by many threads.
 
-    url             where all share: any URL of fsspec, or a folder; None: this process and its disk only
-    memory_bytes    of constraints held in memory, least recently used first out
-    disk_bytes      of artifacts kept on this machine; 0 for none, as is the default where `url` is on its file system
-    folder          of those; None: ``wfsa/fleet/store`` below $XDG_CACHE_HOME, else below ``~/.cache``
-    url_options     what fsspec takes beside the URL, as ``{"endpoint_url": "http://…"}``
-    remote_seconds  a request to the remote may take, and twenty times that to write; then work goes on without it
-    retry_seconds   without requests to a remote after one failed
-    prepare         called with each constraint before it is given out for the first time
-    observe         called with where a constraint came from ("memory", "disk", "remote", "compile") and the seconds
+    url: the shared place: any URL of fsspec, or a folder; None: only this process and its disk.
+    memory_bytes: of constraints in memory; the least recently used are dropped first.
+    disk_bytes: of artifacts on this machine; 0 for none, the default if `url` is on this machine's file system.
+    folder: the folder of these; None: ``wfsa/store`` below $XDG_CACHE_HOME, else below ``~/.cache``.
+    url_options: what fsspec takes in addition to the URL, for example ``{"endpoint_url": "http://…"}``.
+    remote_seconds: the time limit of reading from the remote, and a twentieth of that of writing; after it work
+        continues without the remote.
+    retry_seconds: the time without requests to a remote after one failed.
+    prepare: called with each constraint before it is returned for the first time.
+    observe: called with the origin of a constraint ("memory", "disk", "remote", "compile", "wait") and the seconds.
 
-    Raises WfsaError where `url` cannot be opened or fsspec is missing, VocabError.
+    Raises WfsaError if `url` cannot be opened or fsspec is missing, VocabError.
     """
 
     def __init__(
@@ -144,7 +145,7 @@ class ConstraintStore:
         )
         self._prepare = prepare or (lambda constraint: None)
         self._observe = observe or (lambda where, seconds: None)
-        self._looks = Later()  # at the remote, for what somebody else has compiled
+        self._looks = Later()  # at the remote, for artifacts of other processes
         self._lock = threading.Lock()
         self._held: OrderedDict[str, _Held] = OrderedDict()
         self._bytes = 0
@@ -161,13 +162,14 @@ class ConstraintStore:
         kind: str = "json",
         **options: Unpack[SchemaKeywords],
     ) -> Constraint:
-        """The constraint of a source, from where it is found first, else compiled.
+        """Return the constraint of a source, from the first level that has it, or compiled.
 
         kind: one of :data:`wfsa.requests.KINDS`: "json" (a schema: a dict, JSON text, a pydantic model), "regex",
-        "grammar" (Lark or EBNF), "choice", "structural_tag", "json_object".
-        Under ``mode="ahead"``, the default, the constraint is as complete as it gets; under "background" and "lazy" it
-        may be.
-        options: as for :func:`wfsa.compile_json_schema`.  Raises what the compilers raise.
+            "grammar" (Lark or EBNF), "choice", "structural_tag", "json_object".
+        options: as for :func:`wfsa.compile_json_schema`.
+
+        Under ``mode="ahead"``, the default, the constraint is as complete as possible; under "background" and "lazy" it
+        may be incomplete. Raises the errors of the compilers.
         """
         of_text, of_compiling = both_options("get", options)
         return self.get_with(source, kind, of_text, of_compiling)
@@ -178,15 +180,15 @@ class ConstraintStore:
         request = Request.of(kind, source, schema_options, options)
         key = self._key(request)
         ahead = options.mode == "ahead"
-        # Who has other limits may get farther than one that is under way.
+        # A request with other limits may succeed where the one in progress fails.
         flight = key, ahead, options.max_seconds, options.max_memory, options.max_lr_states, options.max_lexer_states
         while True:
             mine: Future[Constraint] | None = None
             with self._lock:
                 held = self._used(key, ahead)
                 if held is None:
-                    under_way = self._flights.get(flight)
-                    if under_way is None:
+                    in_progress = self._flights.get(flight)
+                    if in_progress is None:
                         mine = self._flights[flight] = Future()
                     else:
                         self._stats.waits += 1
@@ -195,17 +197,17 @@ class ConstraintStore:
                 return held
             if mine is not None:
                 break
-            assert under_way is not None
+            assert in_progress is not None
             try:
-                found = under_way.result()
-            except Exception:  # what compiling raises
+                shared = in_progress.result()
+            except Exception:  # an error of compiling
                 raise
             except BaseException as error:
-                if under_way.done() and under_way.exception() is error:
-                    continue  # somebody interrupted the other one
+                if in_progress.done() and in_progress.exception() is error:
+                    continue  # only the other thread was interrupted
                 raise
             self._observe("wait", time.perf_counter() - begin)
-            return found
+            return shared
         try:
             constraint, where = self._find(request, key, options)
         except BaseException as error:
@@ -226,23 +228,23 @@ class ConstraintStore:
         tool_format: str = "hermes",
         **options: Unpack[SchemaKeywords],
     ) -> Constraint | None:
-        """Return the constraint of a request's answer, as :meth:`get` does; None if the request has none.
+        """Return the constraint of a request's answer, like :meth:`get`; None if the request has none.
 
-        request, tool_format: as :func:`wfsa.compile_request` takes them.  Requests that differ in other fields, such as
-            the messages, have the same constraint.
+        request, tool_format: as in :func:`wfsa.compile_request`. Requests that differ in other fields, such as the
+            messages, have the same constraint.
         """
-        found = source_of(request, tool_format)
-        if found is None:
+        answer = source_of(request, tool_format)
+        if answer is None:
             return None
-        kind, source = found
+        kind, source = answer
         return self.get(source, kind=kind, **options)
 
     def key(self, source: Any, *, kind: str = "json", **options: Unpack[SchemaKeywords]) -> str:
-        """The key under which the constraint of a source lies in every store, 64 hexadecimal digits."""
+        """Return the key of a source's constraint in every store, 64 hexadecimal digits."""
         return self._key(Request.of(kind, source, *both_options("key", options)))
 
     def stats(self) -> StoreStats:
-        """Counts, and what is held: a copy of the present ones.  Looks through the folder on disk."""
+        """Return a copy of the present counts and sizes. Lists the folder on disk."""
         files, on_disk = self._disk.usage() if self._disk else (0, 0)
         with self._lock:
             return replace(
@@ -251,16 +253,16 @@ class ConstraintStore:
             )  # fmt: skip
 
     def flush(self, seconds: float | None = None) -> bool:
-        """Wait until what was compiled is published, for so many seconds at most; False if some is left to be done.
+        """Wait until compiled constraints are published, for at most `seconds` seconds; returns False if work is left.
 
-        A constraint that still grows, and one that waits for a remote that is down, is not waited for.
+        Constraints that still grow, and artifacts that wait for a remote that is down, are not waited for.
         """
         until = None if seconds is None else time.monotonic() + seconds
         looked = self._looks.flush(seconds)
         return self._publisher.flush(None if until is None else max(0.0, until - time.monotonic())) and looked
 
     def close(self) -> None:
-        """Publish nothing more.  Constraints stay what they are, and `get` goes on compiling."""
+        """Publish nothing more. Constraints remain valid, and `get` continues to compile."""
         self._looks.close()
         self._publisher.close(last_try=False)
 
@@ -276,57 +278,55 @@ class ConstraintStore:
     # --- finding --------------------------------------------------------------------------------------------------
 
     def _key(self, request: Request) -> str:
-        """That of the request; what takes time to read is remembered by a digest of its text."""
+        """Return the key of a request. Keys that take time to compute are cached by a digest of the source's text."""
         text = request.text()
         if text is None:
             return request.key(self.vocab)
         digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=32).digest()
-        known = (request.kind, digest, request.schema_options, request.max_terminal_states)
+        cache_key = (request.kind, digest, request.schema_options, request.max_terminal_states)
         try:
-            hash(known)
-        except TypeError:  # a registry
+            hash(cache_key)
+        except TypeError:  # unhashable, because of a registry
             return request.key(self.vocab)
         with self._lock:
-            key = self._keys.get(known)
+            key = self._keys.get(cache_key)
             if key is not None:
-                self._keys.move_to_end(known)
+                self._keys.move_to_end(cache_key)
                 return key
         key = request.key(self.vocab)
         with self._lock:
-            self._keys[known] = key
+            self._keys[cache_key] = key
             if len(self._keys) > _KEYS:
                 self._keys.popitem(last=False)
         return key
 
     def _find(self, request: Request, key: str, options: CompileOptions) -> tuple[Constraint, str]:
-        """From disk, the remote or the compiler, and from where; now held in memory."""
-        found = self._of_disk(key)
+        """Return a constraint from disk, the remote or the compiler, and its origin; afterwards it is in memory."""
+        constraint = self._of_disk(key)
         where = "disk"
-        if found is None and options.mode == "ahead":
-            found, where = self._of_remote(key), "remote"
-        if found is not None:
-            if isinstance(found, GrammarConstraint):
-                found.set_max_grown_bytes(options.max_grown_bytes)
+        if constraint is None and options.mode == "ahead":
+            constraint, where = self._of_remote(key), "remote"
+        if constraint is not None:
+            if isinstance(constraint, GrammarConstraint):
+                constraint.set_max_grown_bytes(options.max_grown_bytes)
             self._count(**{"disk_hits" if where == "disk" else "remote_hits": 1})
-            self._prepare(found)
-            return self._hold(key, found, final=True).constraint, where
+            self._prepare(constraint)
+            return self._hold(key, constraint, final=True).constraint, where
         begin = time.perf_counter()
         later = options.mode == "background" and self._remote is not None
         if later:
             options = replace(options, mode="lazy")
         try:
-            made = compile_kind(
-                request.kind, request.source, self.vocab, request.schema_options, options
-            )
+            constraint = compile_kind(request.kind, request.source, self.vocab, request.schema_options, options)
         except BaseException:
             self._count(errors=1)
             raise
         self._count(compiles=1, compile_seconds=time.perf_counter() - begin)
-        final = options.mode == "ahead" or bool(made.stats["complete"])
-        self._prepare(made)
-        held = self._hold(key, made, final)
+        final = options.mode == "ahead" or bool(constraint.stats["complete"])
+        self._prepare(constraint)
+        held = self._hold(key, constraint, final)
         if final:
-            self._publish(key, made)
+            self._publish(key, constraint)
         elif not held.final:
             work = _Work.LATER if later else _Work.BEGUN if options.mode == "background" else _Work.NONE
             self._settle_later(key, _Growing(weakref.ref(held), work, _are_wide(options)), 0.0)
@@ -339,16 +339,16 @@ class ConstraintStore:
             return None
         try:
             return unpack(path, key, self.vocab, str(path))
-        except FileNotFoundError:  # another process has made room
+        except FileNotFoundError:  # another process has removed it to make room
             return None
         except (ArtifactError, OSError) as error:
-            self._tell_damaged(key, error)
+            self._report_damaged(key, error)
             assert self._disk is not None
             self._disk.remove(name)
             return None
 
     def _of_remote(self, key: str) -> Constraint | None:
-        """... now on disk as well; None too where the remote fails."""
+        """Like `_of_disk`, for the remote; writes the artifact to disk too. None also if the remote fails."""
         if self._remote is None:
             return None
         name = name_of(key, self.vocab)
@@ -360,18 +360,18 @@ class ConstraintStore:
         if data is None:
             return None
         try:
-            found = unpack(data, key, self.vocab, f"{self._remote.url}/{name}")
+            constraint = unpack(data, key, self.vocab, f"{self._remote.url}/{name}")
         except ArtifactError as error:
-            self._tell_damaged(key, error)
+            self._report_damaged(key, error)
             return None
         if self._disk is not None:
             self._disk.put(name, data)
-        return found
+        return constraint
 
-    def _tell_damaged(self, key: str, error: Exception) -> None:
+    def _report_damaged(self, key: str, error: Exception) -> None:
         self._count(damaged=1)
         if self._publisher.is_damaged(key):
-            _LOG.warning("made anew, since what is stored cannot be read: %s", error)
+            _LOG.warning("made again, because the stored artifact cannot be read: %s", error)
 
     def _count(self, **changes: float) -> None:
         with self._lock:
@@ -381,7 +381,10 @@ class ConstraintStore:
     # --- memory ---------------------------------------------------------------------------------------------------
 
     def _used(self, key: str, ahead: bool) -> Constraint | None:
-        """What is held under a key, used now; None where it is not final, and `ahead` asks for one.  Under the lock."""
+        """Return the constraint under a key and mark it as used; None if `ahead` needs a final one.
+
+        Call under the lock.
+        """
         held = self._held.get(key)
         if held is None or (ahead and not held.final):
             return None
@@ -394,10 +397,11 @@ class ConstraintStore:
         return held.constraint
 
     def _hold(self, key: str, constraint: Constraint, final: bool) -> _Held:
-        """Keep a constraint; returns what is kept under the key, which is a final one that is there already."""
-        new = _Held(
-            constraint, constraint.memory_bytes, final, not constraint.stats["complete"], time.monotonic()
-        )
+        """Store a constraint in memory.
+
+        Returns the entry under the key, which is an existing one if only that is final.
+        """
+        new = _Held(constraint, constraint.memory_bytes, final, not constraint.stats["complete"], time.monotonic())
         with self._lock:
             before = self._held.get(key)
             if before is not None:
@@ -407,12 +411,12 @@ class ConstraintStore:
             self._held[key] = new
             self._held.move_to_end(key)
             self._bytes += new.n_bytes
-            gone = self._make_room()
-        del before, gone  # constraints are released without the lock
+            dropped = self._make_room()
+        del before, dropped  # constraints are destroyed after the lock is released
         return new
 
     def _measure(self, key: str) -> None:
-        """Count anew what a constraint has grown to."""
+        """Measure again the size of a constraint that has grown."""
         with self._lock:
             held = self._held.get(key)
         if held is None:
@@ -423,17 +427,17 @@ class ConstraintStore:
                 return
             self._bytes += n_bytes - held.n_bytes
             held.n_bytes = n_bytes
-            gone = self._make_room()
-        del gone
+            dropped = self._make_room()
+        del dropped
 
     def _make_room(self) -> list[_Held]:
-        """Take out what was used longest ago, down to the limit or the last one.  Under the lock."""
-        gone = []
+        """Remove the least recently used constraints, down to the limit or to the last one. Call under the lock."""
+        dropped = []
         while self._bytes > self.memory_bytes and len(self._held) > 1:
             _, last = self._held.popitem(last=False)
             self._bytes -= last.n_bytes
-            gone.append(last)
-        return gone
+            dropped.append(last)
+        return dropped
 
     # --- publishing -----------------------------------------------------------------------------------------------
 
@@ -444,7 +448,7 @@ class ConstraintStore:
         self._publisher.publish(key, lambda: pack(constraint, key))
 
     def _bytes_of(self, key: str) -> bytes | None:
-        """The artifact of a final constraint that is held, or lies on disk."""
+        """Return the artifact of a final constraint in memory, or of one on disk."""
         with self._lock:
             held = self._held.get(key)
         if held is not None and held.final:
@@ -459,7 +463,10 @@ class ConstraintStore:
             growing.begin()
 
     def _settle(self, key: str, growing: _Growing, pause: float) -> None:
-        """Of a constraint that is not final: is it now, or is there one at the remote?"""
+        """Publish a constraint that has become final, or replace it by an artifact of the remote.
+
+        Otherwise look again later.
+        """
         held = growing.held()
         with self._lock:
             if held is None or self._held.get(key) is not held:
@@ -470,10 +477,10 @@ class ConstraintStore:
             self._hold(key, constraint, final=True)
             self._publish(key, constraint)
             return
-        found = self._of_remote(key)
-        if found is not None:
-            self._prepare(found)
-            self._hold(key, found, final=True)
+        artifact = self._of_remote(key)
+        if artifact is not None:
+            self._prepare(artifact)
+            self._hold(key, artifact, final=True)
             self._count(swaps=1)
             return
         growing.begin()
@@ -482,7 +489,7 @@ class ConstraintStore:
 
 
 def _are_wide(options: CompileOptions) -> bool:
-    """Whether nothing is left out for limits that others do not have."""
+    """Whether no limit is tighter than usual, so that nothing is left out that others would have."""
     usual = CompileOptions()
     return options.max_lr_states >= usual.max_lr_states and options.max_lexer_states >= usual.max_lexer_states
 

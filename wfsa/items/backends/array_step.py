@@ -148,8 +148,9 @@ class ArrayItems:
         return DeviceFilters(which, words, before, rows, dead, self.fingerprints[part])
 
     def _rows(self, nodes: Tensor) -> tuple[int, ...]:
-        """Return the shape of nodes, without the axis of a catalogue's parts. Raises ItemError on another type or
-        shape.
+        """Return the shape of nodes, without the axis of a catalogue's parts.
+
+        Raises ItemError on another type or shape.
         """
         shape, n_parts = tuple(nodes.shape), len(self.tries)
         if nodes.dtype != self.ops.xp.int64:

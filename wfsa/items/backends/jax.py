@@ -80,8 +80,9 @@ class JaxItems(ArrayItems):
             return super().start(n_requests, width)
 
     def filters(self, filters: Any, n_requests: int) -> Any:
-        """Copy filters as ``TorchItems`` does; for a catalogue, call it on the JaxItems made of it, not on one inside
-        ``jit``.
+        """Copy filters as ``TorchItems`` does.
+
+        For a catalogue, call it on the JaxItems made of it, not on one inside ``jit``.
         """
         if len(self.tries) > 1 and self.index is None:
             raise ItemError("filters of a catalogue must be made outside jit, by the JaxItems of that catalogue")
