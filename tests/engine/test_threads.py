@@ -394,7 +394,7 @@ def test_one_state_in_many_threads_is_told() -> None:
     assert constraint.start().commit_bytes(text)
 
 
-@pytest.mark.parametrize("use", ["get_mask", "text", "is_accepting", "fork", "next_bytes", "reset", "rollback"])
+@pytest.mark.parametrize("use", ["get_mask", "output_bytes", "is_accepting", "fork", "next_bytes", "reset", "rollback"])
 def test_a_state_that_nobody_started(use: str) -> None:
     state = wfsa.State.__new__(wfsa.State)
     with pytest.raises(wfsa.errors.StateError, match=r"constructed directly; use Constraint\.start"):
