@@ -63,16 +63,16 @@ def clock(arms: Mapping[str, tuple[Call, Timer]], seconds: float, calls: int) ->
     """
     last = {name: timer(call) for name, (call, timer) in arms.items()}
     times = {name: [first] if first > SLOW_US else [] for name, first in last.items()}
-    spent = {name: sum(found) / 1e6 for name, found in times.items()}
+    spent = {name: sum(durations) / 1e6 for name, durations in times.items()}
     waiting = list(arms)
     while waiting:
         for name in list(waiting):
             call, timer = arms[name]
             slow = last[name] > SLOW_US
-            found = [timer(call) for _ in range(1 if slow else 5)]
-            times[name] += found if slow else found[1:]
-            spent[name] += sum(found) / 1e6
-            last[name] = found[-1]
+            durations = [timer(call) for _ in range(1 if slow else 5)]
+            times[name] += durations if slow else durations[1:]
+            spent[name] += sum(durations) / 1e6
+            last[name] = durations[-1]
             if len(times[name]) >= calls or (spent[name] >= seconds and len(times[name]) >= LEAST):
                 waiting.remove(name)
     return times

@@ -58,12 +58,12 @@ def run(
     `budget_s` are marked "not reached".  `memory_mb` is the memory that all jobs may add to the worker.
     """
     result = EngineRun(engine, jobs=[JobRun(job.id) for job in jobs])
-    begun = time.monotonic()
+    start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "jobs.jsonl"
         write_jobs(path, jobs)
         n = 0
-        while n < len(jobs) and time.monotonic() - begun < budget_s:
+        while n < len(jobs) and time.monotonic() - start < budget_s:
             command = [sys.executable, "-m", "benches.worker", engine, vocabulary, str(path), "--first", str(n)]
             command += ["--cap", str(cap_s)] + ["--artifacts"] * artifacts + ["--first-masks"] * first_masks
             command += ["--memory", str(memory_mb)] if memory_mb else []
@@ -76,7 +76,7 @@ def run(
                         if result.take(event):
                             n += 1
                             tell(f"{label or engine}: {n}/{len(jobs)}")
-                            if time.monotonic() - begun > budget_s:
+                            if time.monotonic() - start > budget_s:
                                 break
                     else:
                         if n < len(jobs):
@@ -89,7 +89,7 @@ def run(
                     if worker.poll() is None:
                         worker.kill()
                     worker.wait()
-    tell(f"{label or engine}: {n}/{len(jobs)} jobs in {time.monotonic() - begun:.1f} s.")
+    tell(f"{label or engine}: {n}/{len(jobs)} jobs in {time.monotonic() - start:.1f} s.")
     return result
 
 

@@ -90,13 +90,13 @@ def main(args: argparse.Namespace) -> Path:
     where["packages"] = ", ".join(f"{name} {machine.version(name)}" for name in PACKAGES)
     lines: list[dict[str, Any]] = []
     sections = ["# vLLM's structured outputs, backend by backend", markdown.facts(where), ABOUT]
-    asked = "20" if args.quick else str(args.n)
-    for title, more in ((f"{asked} requests of seven kinds", ()), (f"{asked} real schemas", ("--schemas",))):
+    n_requests = "20" if args.quick else str(args.n)
+    for title, more in ((f"{n_requests} requests of seven kinds", ()), (f"{n_requests} real schemas", ("--schemas",))):
         own: list[dict[str, Any]] = []
         failed: list[str] = []
         for backend in args.backends:
             seconds = str(SECONDS.get(backend, 120))
-            steps = [str(args.model), "--backend", backend, "--n", asked, "--seconds", seconds, *more]
+            steps = [str(args.model), "--backend", backend, "--n", n_requests, "--seconds", seconds, *more]
             measured = lines_of("benches.vllm_steps", *steps)
             if not measured:
                 failed.append(f"{backend} gave no result within {LIMIT_SECONDS} s and {LIMIT_GB} GB.")
@@ -107,7 +107,9 @@ def main(args: argparse.Namespace) -> Path:
     served = []
     for backend in args.backends:
         if backend != "outlines":
-            served += lines_of("benches.vllm_serve", str(args.model), "--backend", backend, "--n", str(int(asked) // 2))
+            served += lines_of(
+                "benches.vllm_serve", str(args.model), "--backend", backend, "--n", str(int(n_requests) // 2)
+            )
             tell(f"vllm {backend}, as a server: done.")
     lines += served
     for kind in ("one schema", "a schema each"):

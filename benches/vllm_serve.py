@@ -97,26 +97,26 @@ def main() -> None:
     parser.add_argument("--backend", default="wfsa")
     parser.add_argument("--n", type=int, default=100)
     parser.add_argument("--concurrency", type=int, default=32)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     os.environ.update(VLLM_CPU_KVCACHE_SPACE="1", HF_HUB_OFFLINE="1", VLLM_NO_USAGE_STATS="1", **ONE_THREAD)
     from tests.integrations.tiny import save
     from tests.integrations.vllm_server import Server
 
-    if not given.folder.exists():
-        save(given.folder)
-    schemas = taken_by_all(given.n)
-    constrained = given.backend != "none"
+    if not arguments.folder.exists():
+        save(arguments.folder)
+    schemas = taken_by_all(arguments.n)
+    constrained = arguments.backend != "none"
     kinds = {"one schema": [form(ONE)] * len(schemas), "a schema each": [form(one) for one in schemas]}
     with tempfile.TemporaryDirectory() as logs:
-        backend = given.backend if constrained else "auto"
-        server = Server(given.folder, Path(logs) / "log", "--max-num-seqs", "64", backend=backend)
+        backend = arguments.backend if constrained else "auto"
+        server = Server(arguments.folder, Path(logs) / "log", "--max-num-seqs", "64", backend=backend)
         try:
             server.wait()
-            benchmark(server.address, given.folder, [{}] * 20, given.concurrency)
+            benchmark(server.address, arguments.folder, [{}] * 20, arguments.concurrency)
             for kind, bodies in kinds.items():
-                asked = bodies if constrained else [{}] * len(bodies)
-                measured = benchmark(server.address, given.folder, asked, given.concurrency)
-                print(json.dumps({"backend": given.backend, "requests": kind, "n": len(bodies), **measured}))
+                fields = bodies if constrained else [{}] * len(bodies)
+                measured = benchmark(server.address, arguments.folder, fields, arguments.concurrency)
+                print(json.dumps({"backend": arguments.backend, "requests": kind, "n": len(bodies), **measured}))
         finally:
             server.end()
 

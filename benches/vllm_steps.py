@@ -66,10 +66,10 @@ class Run:
         from vllm import SamplingParams
         from vllm.sampling_params import StructuredOutputsParams
 
-        name, begun = str(len(self.asked_at)), time.perf_counter()
-        self.asked_at[name] = begun
-        asked = StructuredOutputsParams(**fields) if self.constrained else None
-        params = SamplingParams(max_tokens=max_tokens, temperature=1.0, seed=int(name), structured_outputs=asked)
+        name, start = str(len(self.asked_at)), time.perf_counter()
+        self.asked_at[name] = start
+        structured = StructuredOutputsParams(**fields) if self.constrained else None
+        params = SamplingParams(max_tokens=max_tokens, temperature=1.0, seed=int(name), structured_outputs=structured)
         try:
             self.engine.add_request(name, "ab, ab, ab, c: ", params)
         except Exception:
@@ -78,10 +78,10 @@ class Run:
         return name
 
     def step(self) -> None:
-        begun = time.perf_counter()
+        start = time.perf_counter()
         outputs = self.engine.step()
         now = time.perf_counter()
-        self.steps.append(now - begun)
+        self.steps.append(now - start)
         for output in outputs:
             name = output.request_id.partition("-")[0]
             if output.outputs[0].token_ids:
@@ -109,7 +109,7 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=200)
     parser.add_argument("--schemas", action="store_true", help="real schemas instead of seven kinds of requests")
     parser.add_argument("--seconds", type=float, default=120, help="limit for sending requests; half of the run's")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     os.environ.update(
         VLLM_ENABLE_V1_MULTIPROCESSING="0", VLLM_CPU_KVCACHE_SPACE="1", HF_HUB_OFFLINE="1", VLLM_NO_USAGE_STATS="1",
         **ONE_THREAD,
@@ -117,9 +117,9 @@ def main() -> None:
     from tests.integrations.tiny import save
     from tests.integrations.vllm_engine import requests
 
-    if not given.folder.exists():
-        save(given.folder)
-    if given.backend == "wfsa":
+    if not arguments.folder.exists():
+        save(arguments.folder)
+    if arguments.backend == "wfsa":
         import wfsa.integrations.vllm
 
         wfsa.integrations.vllm.register()
@@ -130,19 +130,19 @@ def main() -> None:
     fill = StructuredOutputManager.grammar_bitmask
 
     def timed(self: Any, *args: Any) -> Any:
-        begun = time.perf_counter()
+        start = time.perf_counter()
         try:
             return fill(self, *args)
         finally:
-            masks.append(time.perf_counter() - begun)
+            masks.append(time.perf_counter() - start)
 
     StructuredOutputManager.grammar_bitmask = timed
-    constrained = given.backend != "none"
+    constrained = arguments.backend != "none"
     llm = LLM(
-        str(given.folder), dtype="float32", enforce_eager=True, max_model_len=512, max_num_seqs=256,
-        structured_outputs_config={"backend": given.backend if constrained else "auto"},
+        str(arguments.folder), dtype="float32", enforce_eager=True, max_model_len=512, max_num_seqs=256,
+        structured_outputs_config={"backend": arguments.backend if constrained else "auto"},
     )  # fmt: skip
-    everything = real_schemas(given.n + ALONE) if given.schemas else requests(given.n + ALONE)
+    everything = real_schemas(arguments.n + ALONE) if arguments.schemas else requests(arguments.n + ALONE)
 
     warm = Run(llm.llm_engine, constrained)
     warm.ask({"json": {"type": "object", "properties": {"first": {"type": "integer"}}}}, lambda _: True, 1)
@@ -150,24 +150,25 @@ def main() -> None:
         warm.step()
 
     masks.clear()
-    batch, begun = Run(llm.llm_engine, constrained), time.perf_counter()
-    for fields, judge in everything[: given.n]:
-        if time.perf_counter() - begun < given.seconds:
+    batch, start = Run(llm.llm_engine, constrained), time.perf_counter()
+    for fields, judge in everything[: arguments.n]:
+        if time.perf_counter() - start < arguments.seconds:
             batch.ask(fields, judge)
-    admitted = time.perf_counter() - begun
-    while llm.llm_engine.has_unfinished_requests() and time.perf_counter() - begun < 2 * given.seconds:
+    admitted = time.perf_counter() - start
+    while llm.llm_engine.has_unfinished_requests() and time.perf_counter() - start < 2 * arguments.seconds:
         batch.step()
-    whole, step_masks = time.perf_counter() - begun, quantiles(masks)
+    whole, step_masks = time.perf_counter() - start, quantiles(masks)
 
-    alone, begun = Run(llm.llm_engine, constrained), time.perf_counter()
-    for fields, judge in everything[given.n :]:
-        late = llm.llm_engine.has_unfinished_requests() or time.perf_counter() - begun > given.seconds
+    alone, start = Run(llm.llm_engine, constrained), time.perf_counter()
+    for fields, judge in everything[arguments.n :]:
+        late = llm.llm_engine.has_unfinished_requests() or time.perf_counter() - start > arguments.seconds
         if not late and alone.ask(fields, judge, 1) is not None:
-            while llm.llm_engine.has_unfinished_requests() and time.perf_counter() - begun < given.seconds:
+            while llm.llm_engine.has_unfinished_requests() and time.perf_counter() - start < arguments.seconds:
                 alone.step()
 
     print(json.dumps({
-        "backend": given.backend, "requests": "real schemas" if given.schemas else "seven kinds", "n": given.n,
+        "backend": arguments.backend, "requests": "real schemas" if arguments.schemas else "seven kinds",
+        "n": arguments.n,
         "asked": len(batch.asked_at), "taken": len(batch.judges), "finished": len(batch.ended()),
         "valid": batch.n_valid() if constrained else None,
         "tokens": sum(len(answer.token_ids) for answer in batch.answers.values()),

@@ -1,17 +1,17 @@
 """Hypothesis profiles and the real data.
 
-``default`` is what ``make test`` runs: forty examples a property. ``thorough`` has 150, and
-``python -m tests.house.mutations`` counts the mistakes that either finds.
+``make test`` runs the profile ``default``, with forty examples per property. ``thorough`` has 150, and
+``python -m tests.house.mutations`` counts the mistakes that each profile finds.
 ``--hypothesis-profile=nightly`` runs thousands.
-No deadline on single examples: an example's time says nothing on a shared machine.
+Single examples have no deadline, since their time says nothing on a shared machine.
 """
 
 from __future__ import annotations
 
 import os
 
-# As many processes as cores run tests, so no library gets threads of its own: two pools would wait for each other.
-# Read when NumPy, torch and JAX are imported. JAX's programs are tiny here, and most of their time is LLVM's.
+# There is a test process per core, so no library gets threads of its own: two pools would wait for each other.
+# NumPy, torch and JAX read these on import. JAX's programs are tiny here, and LLVM takes most of their time.
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
@@ -45,7 +45,7 @@ SHARED_DATA = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """``../shared/data`` beside the repository: real vocabularies, schemas, grammars, texts."""
+    """``../shared/data`` next to the repository: real vocabularies, schemas, grammars, texts."""
     if not SHARED_DATA.is_dir():
         pytest.skip(f"REAL DATA MISSING: {SHARED_DATA} is not there, so nothing real was tested")
     return SHARED_DATA
@@ -53,7 +53,7 @@ def shared_data() -> Path:
 
 @pytest.fixture
 def one_thread() -> Iterator[None]:
-    """One thread for torch: products of tiny models, where threads only wait for each other on a busy machine."""
+    """Give torch one thread: on a busy machine several only wait for each other in the products of tiny models."""
     import torch
 
     before = torch.get_num_threads()
@@ -91,7 +91,7 @@ def read_vocab_npz(path: Path) -> VocabFile:
 
 @pytest.fixture(scope="session")
 def vocab_npz(shared_data: Path) -> Callable[[str], VocabFile]:
-    """``vocab_npz("llama3")``: tokens, special and end ids of ``vocabs/llama3.npz``; ``.build()`` is a Vocab."""
+    """Returns the reader: ``vocab_npz("llama3")`` has tokens, special and end ids, and ``.build()`` makes a Vocab."""
 
     def read(name: str) -> VocabFile:
         if name not in _vocab_files:

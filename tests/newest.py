@@ -47,8 +47,8 @@ def pinned(path: Path) -> dict[str, str]:
 
 def unpinned(requirement: str) -> str:
     """Return the requirement without an exact version, with its extras and its marker."""
-    wanted, *marker = requirement.split(";")
-    return ";".join([wanted.split("==")[0].strip(), *marker])
+    package, *marker = requirement.split(";")
+    return ";".join([package.split("==")[0].strip(), *marker])
 
 
 @dataclass(frozen=True)

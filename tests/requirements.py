@@ -17,14 +17,14 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def requirements(names: list[str]) -> list[str]:
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    found: list[str] = []
+    packages: list[str] = []
     for name in names:
         key = "requires" if name == "build" else name
         match = re.search(rf"^{re.escape(key)} = \[(.*?)\]$", text, re.MULTILINE | re.DOTALL)
         if match is None:
             raise SystemExit(f"requirements: pyproject.toml has no list named {name!r}")
-        found += re.findall(r'"([^"]+)"', match.group(1))
-    return sorted(set(found))
+        packages += re.findall(r'"([^"]+)"', match.group(1))
+    return sorted(set(packages))
 
 
 if __name__ == "__main__":

@@ -237,8 +237,8 @@ class _Runner:
         gc.collect()
         clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
         begin = clock()
-        found = self.search(method, n_beams, n_new, collect_every)
-        return found, clock() - begin
+        result = self.search(method, n_beams, n_new, collect_every)
+        return result, clock() - begin
 
 
 def _memory(runner: _Runner, n_new: int, method: str, n_beams: int) -> None:
@@ -255,13 +255,13 @@ def _memory(runner: _Runner, n_new: int, method: str, n_beams: int) -> None:
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    found = runner.search(method, n_beams, n_new)
+    result = runner.search(method, n_beams, n_new)
     done.set()
     watcher.join()
     line = {"what": "memory", "method": method, "n_beams": n_beams, "n_prompt": len(runner.prompt), "n_new": n_new,
-            "bytes": found["bytes"], "peak_mb": peak - before}  # fmt: skip
-    if "use" in found:
-        line |= {"live": found["use"].live, "held": found["use"].held, "batch": found["use"].batch}
+            "bytes": result["bytes"], "peak_mb": peak - before}  # fmt: skip
+    if "use" in result:
+        line |= {"live": result["use"].live, "held": result["use"].held, "batch": result["use"].batch}
     print(json.dumps(line), flush=True)
 
 
@@ -274,18 +274,18 @@ def _compared(base: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
 def _times(runner: _Runner, what: str, methods: list[str], n_new: int, rounds: int, n_beams: int) -> None:
     total: dict[str, float] = {}
     prefill: dict[str, float] = {}
-    found: dict[str, dict[str, Any]] = {}
+    results: dict[str, dict[str, Any]] = {}
     for _ in range(rounds):
         for method in methods:
             _, seconds = runner.timed(method, n_beams, 1)
             prefill[method] = min(seconds, prefill.get(method, seconds))
-            found[method], seconds = runner.timed(method, n_beams, n_new)
+            results[method], seconds = runner.timed(method, n_beams, n_new)
             total[method] = min(seconds, total.get(method, seconds))
     for method in methods:
-        use = found[method].get("use")
+        use = results[method].get("use")
         print(json.dumps({
             "what": what, "method": method, "n_beams": n_beams, "n_new": n_new,
-            **_compared(found["generate"], found[method]),
+            **_compared(results["generate"], results[method]),
             "prefill_s": prefill[method], "total_s": total[method],
             "token_ms": (total[method] - prefill[method]) / (n_new - 1) * 1e3,
             "held": max(use.held) if use else n_beams * (len(runner.prompt) + n_new - 1),
@@ -299,8 +299,8 @@ def _rooms(runner: _Runner, n_new: int, rounds: int, n_beams: int) -> None:
     use = {}
     for _ in range(rounds):
         for n in every:
-            found, seconds = runner.timed("tree-shared", n_beams, n_new, n)
-            total[n], use[n] = min(seconds, total.get(n, seconds)), found["use"]
+            result, seconds = runner.timed("tree-shared", n_beams, n_new, n)
+            total[n], use[n] = min(seconds, total.get(n, seconds)), result["use"]
     for n in every:
         print(json.dumps({
             "what": "rooms", "collect_every": n, "n_beams": n_beams, "held": max(use[n].held), "live": max(use[n].live),

@@ -90,17 +90,17 @@ def _vocab(name: str) -> wfsa.Vocab:
 
 def _schemas(rows: Iterator[dict[str, Any]], n: int, vocab: wfsa.Vocab) -> list[tuple[str, Any, list[str], list[bool]]]:
     """Return n tuples of name, schema, texts, and the verdicts of a constraint that was compiled in place."""
-    found: list[tuple[str, Any, list[str], list[bool]]] = []
+    chosen: list[tuple[str, Any, list[str], list[bool]]] = []
     for row in rows:
         texts = [json.dumps(test["data"], ensure_ascii=False) for test in row["tests"][:6]]
         try:
             constraint = wfsa.compile_json_schema(row["schema"], vocab, max_seconds=SECONDS)
         except wfsa.WfsaError:
             continue
-        found.append((row["id"], row["schema"], texts, verdicts(constraint, texts)))
-        if len(found) == n:
+        chosen.append((row["id"], row["schema"], texts, verdicts(constraint, texts)))
+        if len(chosen) == n:
             break
-    return found
+    return chosen
 
 
 @contextmanager
@@ -159,10 +159,10 @@ def _levels(
         begin = time.perf_counter()
         wfsa.compile_json_schema(schema, vocab, mode="lazy")
         seconds.setdefault("compile, lazy", []).append(time.perf_counter() - begin)
-    kept = ("memory", "disk", "the remote, a folder", "the remote, S3", "compile", "compile, lazy")
+    levels = ("memory", "disk", "the remote, a folder", "the remote, S3", "compile", "compile, lazy")
     lines = [
         {"what": "level", "level": what, "ms": _quantiles(seconds[what], 1e3), "total_s": sum(seconds[what])}
-        for what in kept
+        for what in levels
     ]
     lines.append({"what": "sizes", "kb": _quantiles(sizes, 1e-3)})
     return lines, Times(seconds["compile"], seconds["compile, lazy"], seconds["disk"], seconds["the remote, S3"])
@@ -211,12 +211,12 @@ def _together(
             objects.write(victim, [data[: chance.randrange(len(data) + 1)]])
             cut += 1
         time.sleep(0.2)
-    told = []
+    records = []
     for process in processes:
         out, err = process.communicate()
         if process.returncode:
             raise SystemExit(f"benches: a replica ended with {process.returncode}: {err.strip().splitlines()[-1:]}")
-        told.append(json.loads(out))
+        records.append(json.loads(out))
     seconds = time.perf_counter() - begin
     absent, damaged = _left(objects, names)
     # Two more passes without faults: the first mends the artifacts that are still damaged, the second finds all whole.
@@ -228,12 +228,12 @@ def _together(
     assert last.compiles == 0 and last.damaged == 0, last
     return {
         "what": "together", "remote": name, "faults": bool(faults), "seconds": seconds, "cut": cut,
-        "requests": sum(one["requests"] for one in told),
-        "wrong": sum(len(one["wrong"]) for one in told) + len(wrong), "lost": len(schemas) - last.remote_hits,
+        "requests": sum(one["requests"] for one in records),
+        "wrong": sum(len(one["wrong"]) for one in records) + len(wrong), "lost": len(schemas) - last.remote_hits,
         "distinct": len(schemas), "left_absent": absent, "left_damaged": damaged,
-        **{key: sum(one[key] for one in told)
+        **{key: sum(one[key] for one in records)
            for key in ("compiles", "remote_hits", "disk_hits", "damaged", "remote_failures", "published")},
-        "worst_wait_ms": 1e3 * max(max(map(max, one["seconds"].values())) for one in told),
+        "worst_wait_ms": 1e3 * max(max(map(max, one["seconds"].values())) for one in records),
     }  # fmt: skip
 
 

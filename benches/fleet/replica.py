@@ -48,11 +48,11 @@ def with_faults(faults: dict[str, float], chance: random.Random) -> None:
 
 
 def verdicts(constraint: wfsa.Constraint, texts: list[str]) -> list[bool]:
-    found = []
+    accepted = []
     for text in texts:
         state = constraint.start()
-        found.append(bool(state.commit_bytes(text.encode())) and state.is_accepting())
-    return found
+        accepted.append(bool(state.commit_bytes(text.encode())) and state.is_accepting())
+    return accepted
 
 
 def main(task: dict[str, Any]) -> dict[str, Any]:

@@ -87,7 +87,7 @@ def _judged(job: JobRun, expected: bool) -> str:
 
 
 def targets(runs: Runs) -> list[Target]:
-    found: list[Target] = []
+    checks: list[Target] = []
 
     def job(case: str, engine: str) -> JobRun | None:
         result = runs.get(case, {}).get(engine)
@@ -95,21 +95,21 @@ def targets(runs: Runs) -> list[Target]:
 
     for engine, limit in (("wfsa", 500.0), ("wfsa-lazy", 20.0)):
         if (ours := job("sql", engine)) is not None:
-            found.append(Target(f"sql, {engine}: compile", ours.compile_ms, limit, "ms"))
+            checks.append(Target(f"sql, {engine}: compile", ours.compile_ms, limit, "ms"))
     if (ours := job("sql", "wfsa")) is not None:
         for name, what in (("mask_us", "mask"), ("commit_us", "commit")):
-            found.append(Target(f"sql, wfsa: {what} p99.9", percentile(ours.pool(name), 99.9), 50.0, "µs"))
+            checks.append(Target(f"sql, wfsa: {what} p99.9", percentile(ours.pool(name), 99.9), 50.0, "µs"))
     ours, theirs = job("json-lark", "wfsa"), job("json-lark", "glrmask")
     if ours is not None and theirs is not None:
         for name, what in (("mask_us", "mask"), ("commit_us", "commit")):
             for p in (50, 99.9):
                 a, b = percentile(ours.pool(name), p), percentile(theirs.pool(name), p)
-                found.append(against(f"json-lark, wfsa: {what} p{p:g}", a, 1.0, "glrmask", b, "µs"))
-        found.append(against("json-lark, wfsa: compile", ours.compile_ms, 0.1, "glrmask", theirs.compile_ms, "ms"))
+                checks.append(against(f"json-lark, wfsa: {what} p{p:g}", a, 1.0, "glrmask", b, "µs"))
+        checks.append(against("json-lark, wfsa: compile", ours.compile_ms, 0.1, "glrmask", theirs.compile_ms, "ms"))
     for case in ("sss", "expr"):
         for engine in ("wfsa", "wfsa-lazy"):
             if (ours := job(case, engine)) is not None:
                 for name, what in (("mask_us", "mask"), ("commit_us", "commit")):
                     tail = percentile(ours.tail(name), 99)
-                    found.append(Target(f"{case}, {engine}: {what} p99 at the end", tail, 1000.0, "µs"))
-    return found
+                    checks.append(Target(f"{case}, {engine}: {what} p99 at the end", tail, 1000.0, "µs"))
+    return checks

@@ -241,17 +241,17 @@ def main(args: argparse.Namespace) -> Path:
             vocabulary = replace(whole, tokens=tokens, special_token_ids=[size], eos_token_ids=[size])
             vocab = wfsa.Vocab(tokens, special_token_ids=[size], eos_token_ids=[size])
             walk, grammar = tokens_of(text, vocabulary), read()
-            found = {
+            built = {
                 "construction": literal(grammar, vocab, walk), "engine": engine(grammar, vocab, walk),
                 "glrmask": rival(source, vocabulary, walk, wfsa.compile(grammar, vocab).start()),
             }  # fmt: skip
-            lines.append({"grammar": name, "tokens": size, **found})
-            one, lexed = found["construction"], grammar.policy == "cfg"
+            lines.append({"grammar": name, "tokens": size, **built})
+            one, lexed = built["construction"], grammar.policy == "cfg"
             rows.append([
                 number(size), f"{one['terminal states']:,} / {one['terminal arcs']:,}" if lexed else "–",
-                f"{one['states']:,} / {one['arcs']:,}", f"{found['engine']['states']:,} / {found['engine']['arcs']:,}",
+                f"{one['states']:,} / {one['arcs']:,}", f"{built['engine']['states']:,} / {built['engine']['arcs']:,}",
                 number(one["weights"]), str(one["depth"]),
-                *(" / ".join(number(of[what]) for of in found.values()) for what in ("bytes", "build, ms", "mask, µs")),
+                *(" / ".join(number(of[what]) for of in built.values()) for what in ("bytes", "build, ms", "mask, µs")),
             ])  # fmt: skip
             if lexed:
                 sizes.append([number(size), *(number(one[what]) for what in _COUNTED), number(one["states"])])

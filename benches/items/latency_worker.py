@@ -128,16 +128,16 @@ class Worker:
         options = self.options
         logits = np.random.default_rng(1).standard_normal((*start.shape, index.logits_size), np.float32)
         want = index.beam_step(start.beams, logits, normalise=options.normalise)  # type: ignore[arg-type]
-        given = Beams(*(torch.tensor(getattr(start.beams, name), device=options.device) for name in Beams.__slots__))
+        beams_in = Beams(*(torch.tensor(getattr(start.beams, name), device=options.device) for name in Beams.__slots__))
         x = torch.from_numpy(logits).to(options.device)
-        arms = [*baselines(x, given.scores)]
+        arms = [*baselines(x, beams_in.scores)]
         if not self.cuda:
             arms += host_arms(index, start, logits, options.normalise, want)
-        arms += self._device_arms(index, shape, start, given, x, want)
+        arms += self._device_arms(index, shape, start, beams_in, x, want)
         if self.static is not None:
             same = want if options.normalise == "full" else None
             level = self.catalogue.level
-            arms += static_arms(self.static, states, given.scores, x, level, index, start, logits, same)
+            arms += static_arms(self.static, states, beams_in.scores, x, level, index, start, logits, same)
         ready = self._forms(arms, shape)
         for name, times in clocks.clock(ready, options.seconds, options.calls).items():
             low, middle, high = np.percentile(times, [10, 50, 90]).tolist()

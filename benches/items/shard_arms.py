@@ -193,8 +193,8 @@ def _by_ray_data(self: Any, job: Any, pieces: Sequence[Any], report: Callable[[f
         return {"range": table["range"].to_numpy()[:1], "packed": one}
 
     ray.data.DataContext.get_current().enable_progress_bars = False
-    given = [{"path": p.path, "groups": list(p.groups), "first": p.first, "n": p.n_rows} for p in pieces]
-    dataset = ray.data.from_items(given, override_num_blocks=len(given)).map_batches(read, batch_size=1)
+    records = [{"path": p.path, "groups": list(p.groups), "first": p.first, "n": p.n_rows} for p in pieces]
+    dataset = ray.data.from_items(records, override_num_blocks=len(records)).map_batches(read, batch_size=1)
     dataset = dataset.sort("range", boundaries=list(range(1, len(job.boundaries) + 1)))
     rows = dataset.map_batches(packed, batch_size=None, batch_format="pyarrow").take_all()
     return [row["packed"] for row in sorted(rows, key=lambda row: row["range"])]

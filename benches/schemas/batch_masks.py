@@ -126,12 +126,12 @@ def main(args: argparse.Namespace) -> Path:
                 process = spawn.Process(target=worker, args=(name, args.vocab, threads, n_states, n_steps, there))
                 process.start()
                 here.send(common)
-                taken: set[str] = here.recv()
+                accepted: set[str] = here.recv()
                 if measuring:
                     here.send(common)
                     lines += [here.recv() for _ in PASSES]
                 else:
-                    common = [job for job in common if job.id in taken]
+                    common = [job for job in common if job.id in accepted]
                     process.terminate()
                 process.join()
         common = common[:n_schemas]

@@ -142,7 +142,7 @@ def main(args: argparse.Namespace) -> Path:
     times: Times = {"plain": [], "budget": [], "far": [], "far plain": [], "compile": [], "first": []}
     unknown: Counter[str] = Counter()
     done: dict[str, Counter[str]] = {name: Counter() for name in ("wfsa, budget", "wfsa", *args.engines)}
-    asked: dict[str, Counter[str]] = {name: Counter() for name in done}
+    queries: dict[str, Counter[str]] = {name: Counter() for name in done}
     wrong: list[str] = []
     lines: list[dict[str, Any]] = []
     least: dict[str, int] = {}
@@ -164,15 +164,15 @@ def main(args: argparse.Namespace) -> Path:
         for kind, budget in budgets_of(least[job.id]).items():
             state = constraint.start()
             text = under_budget(state, buffer, budget, k, times)
-            asked["wfsa, budget"][kind] += 1
+            queries["wfsa, budget"][kind] += 1
             done["wfsa, budget"][kind] += state.is_finished()
             if not state.is_finished() or not validator.is_valid(json.loads(text)):
                 wrong.append(job.id)
-            asked["wfsa"][kind] += 1
+            queries["wfsa"][kind] += 1
             done["wfsa"][kind] += is_complete(own, constraint, buffer, ends, budget, k)
         far_from_it(constraint.start(), buffer, least[job.id], k, times)
-        found = shortest(constraint.start(), np.random.default_rng(k)) if least[job.id] <= FIXED else None
-        lines.append({"id": job.id, "min_tokens": least[job.id], "found": found})
+        length = shortest(constraint.start(), np.random.default_rng(k)) if least[job.id] <= FIXED else None
+        lines.append({"id": job.id, "min_tokens": least[job.id], "found": length})
     for name in args.engines:
         engine = engines.build(name, recorded)
         for k, job in enumerate(jobs[: args.others]):
@@ -180,12 +180,12 @@ def main(args: argparse.Namespace) -> Path:
             if made is None:
                 continue
             for kind, budget in budgets_of(least[job.id]).items():
-                asked[name][kind] += 1
+                queries[name][kind] += 1
                 done[name][kind] += is_complete(engine, made, buffer, ends, budget, k)
-    q = {name: np.percentile(found, [50, 90, 99, 99.9, 100]).round(2).tolist() for name, found in times.items()}
+    q = {name: np.percentile(length, [50, 90, 99, 99.9, 100]).round(2).tolist() for name, length in times.items()}
     needs = np.percentile(list(least.values()), [1, 50, 90, 99, 100]).tolist()
     tight = [line["min_tokens"] / line["found"] for line in lines if line["found"]]
-    rows = [[name, *(f"{done[name][kind]} / {asked[name][kind]}" for kind in KINDS)] for name in done]
+    rows = [[name, *(f"{done[name][kind]} / {queries[name][kind]}" for kind in KINDS)] for name in done]
     percentiles = "p50 / p90 / p99 / p99.9 / max"
     costs = [
         [f"mask under a budget, µs: {percentiles}", several(q["budget"])],

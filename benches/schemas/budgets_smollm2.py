@@ -121,7 +121,7 @@ def main(args: argparse.Namespace) -> Path:
                 pairs = zip(constraints, written, strict=True)
                 timed = [masks_along(made.start(), tokens, most) for made, tokens in pairs]
                 both = ([t for one in timed for t in one[k]] for k in (0, 1))
-                cost = [several(np.percentile(found, [50, 90, 99]).round(1).tolist()) for found in both]
+                cost = [several(np.percentile(durations, [50, 90, 99]).round(1).tolist()) for durations in both]
             name = f"{most} tokens" + (", budget" if bounded else "")
             rows.append([name, f"{sum(complete)} / {len(states)}", f"{sum(valid)} / {len(states)}", *cost])
             counts = {"complete": sum(complete), "valid": sum(valid), "seconds": seconds}

@@ -136,23 +136,23 @@ def _times(runs: dict[str, EngineRun]) -> str:
 
 
 def targets(runs: dict[str, EngineRun]) -> list[Target]:
-    found: list[Target] = []
+    checks: list[Target] = []
     rivals = (("wfsa", 50, 3.0), ("wfsa", 99, 5.0), ("wfsa-lazy", 50, 1.5), ("wfsa-any-order", 50, 1.5))
     for ours, p, factor in rivals if "llguidance" in runs else ():
         if ours in runs:
             both = runs[ours].compiled & runs["llguidance"].compiled
             a, b = (runs[e].only(both).at("compile_ms", p) for e in (ours, "llguidance"))
-            found.append(against(f"{ours}: compile p{p}", a, factor, "llguidance", b, "ms"))
+            checks.append(against(f"{ours}: compile p{p}", a, factor, "llguidance", b, "ms"))
     for engine in (e for e in _OURS if e in runs):
         run_, n = runs[engine], max(len(runs[engine].jobs), 1)
-        found.append(Target(f"{engine}: slowest schema", run_.at("compile_ms", 100), 5000.0, "ms"))
+        checks.append(Target(f"{engine}: slowest schema", run_.at("compile_ms", 100), 5000.0, "ms"))
         grown = [job.grown_mb for job in run_.jobs if job.grown_mb is not None]
-        found.append(Target(f"{engine}: memory of one schema", max(grown, default=None), 1000.0, "MB"))
-        found.append(Target(f"{engine}: not right", 100 - 100 * sum(job.right for job in run_.jobs) / n, 2.0, "%"))
+        checks.append(Target(f"{engine}: memory of one schema", max(grown, default=None), 1000.0, "MB"))
+        checks.append(Target(f"{engine}: not right", 100 - 100 * sum(job.right for job in run_.jobs) / n, 2.0, "%"))
         valid = max(run_.count(lambda w: w.expected), 1)
         refused = run_.count(lambda w: w.expected and w.verdict is False)
-        found.append(Target(f"{engine}: valid instances refused", 100 * refused / valid, 0.3, "%"))
-    return found
+        checks.append(Target(f"{engine}: valid instances refused", 100 * refused / valid, 0.3, "%"))
+    return checks
 
 
 def _slowest(run_: EngineRun, jobs: dict[str, Job], vocabulary: str, n: int = 10) -> str:
@@ -176,13 +176,13 @@ def _stages(jobs: Sequence[Job], vocabulary: str, mode: str) -> list[str]:
     wfsa.compile_json_schema({"type": "object"}, vocab)
     out = []
     for job in jobs:
-        begun = time.perf_counter()
+        start = time.perf_counter()
         try:
             stats: dict[str, Any] = wfsa.compile_json_schema(job.source, vocab, mode=mode, max_seconds=60).stats
         except wfsa.WfsaError as error:
             out.append(f"{type(error).__name__}: {error}"[:150])
             continue
-        total = time.perf_counter() - begun
+        total = time.perf_counter() - start
         stages = {"front end": total - sum(stats["stages"].values()), **stats["stages"]}
         most = sorted(stages.items(), key=lambda item: -item[1])[:2]
         sizes = f"{stats['lr_states']:,} LR states, {stats['lexer_states']:,} lexer states"

@@ -62,20 +62,20 @@ def main(args: argparse.Namespace) -> Path:
     where = machine.describe()
     tell(f"freedoms: taking a sample of {n}")
     jobs = take_sample(n, args.seed, args.vocab, args.split, everything=True).jobs
-    found = {(setting, mode): Times() for setting in SETTINGS for mode in _MODES}
-    workers = {key: _Worker(args.vocab, *key) for key in found}
+    times = {(setting, mode): Times() for setting in SETTINGS for mode in _MODES}
+    workers = {key: _Worker(args.vocab, *key) for key in times}
     for i, job in enumerate(jobs):
         if i % 50 == 0:
             tell(f"freedoms: schema {i} of {len(jobs)}")
         for mode in _MODES:
             replies = {setting: workers[setting, mode].ask(job) for setting in SETTINGS}
-            _add(job, mode, replies, found)
+            _add(job, mode, replies, times)
     for worker in workers.values():
         worker.close()
     command = f"`python -m benches freedoms -n {n} --seed {args.seed} --split {args.split}`"
     title = f"# Members in any order, values in any spelling: {len(jobs)} schemas of `{args.split}`, {args.vocab}"
-    sections = [title, facts({**where, "command": command}), *report(jobs, found)]
-    lines = [{"setting": s, "mode": m, **_summary(t)} for (s, m), t in found.items()]
+    sections = [title, facts({**where, "command": command}), *report(jobs, times)]
+    lines = [{"setting": s, "mode": m, **_summary(t)} for (s, m), t in times.items()]
     return write(args.out, "freedoms", sections, lines)
 
 
@@ -139,19 +139,19 @@ def _work(pipe: Connection, name: str, setting: str, mode: str) -> None:
         for walk in job.walks:
             passes = []
             for _ in range(2):
-                state, masks, commits, taken = constraint.start(), [], [], True
+                state, masks, commits, accepted = constraint.start(), [], [], True
                 for token in walk.ids:
                     a = clock()
                     state.fill_bitmask(buffer)
                     b = clock()
-                    taken = state.commit(token)
+                    accepted = state.commit(token)
                     c = clock()
                     masks.append((b - a) / 1e3)
                     commits.append((c - b) / 1e3)
-                    if not taken:
+                    if not accepted:
                         break
                 passes.append((masks, commits))
-            reply["walks"].append((taken and (walk.cut or state.is_accepting()), passes))
+            reply["walks"].append((accepted and (walk.cut or state.is_accepting()), passes))
         pipe.send(reply)
 
 
@@ -163,8 +163,8 @@ def _add(job: Job, mode: str, replies: dict[str, dict[str, Any]], found: dict[tu
             continue
         times.compile_ms[job.id] = reply["ms"]
         times.bytes_[job.id] = reply["bytes"]
-        for i, (taken, _) in enumerate(reply["walks"]):
-            times.taken[job.id, i] = taken
+        for i, (accepted, _) in enumerate(reply["walks"]):
+            times.taken[job.id, i] = accepted
     if any("error" in reply for reply in replies.values()):
         return
     for i in range(len(job.walks)):

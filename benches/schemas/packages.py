@@ -117,16 +117,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> Path:
     where = machine.describe()
-    wanted = PACKAGES[:3] if args.quick else PACKAGES
-    found = [
+    packages = PACKAGES[:3] if args.quick else PACKAGES
+    sources = [
         (name, schema, real)
-        for package in wanted
+        for package in packages
         for name, schema, real in schemas_of(package, unpacked(package, args.folder))
         if not args.only or any(word in name for word in args.only)
     ]
     encode = encoder(read_vocabulary(args.vocab)).encode
     jobs = []
-    for name, schema, real in found:
+    for name, schema, real in sources:
         tell(f"packages: documents of {name}")
         documents = judged(schema, real, args.documents)
         walks = [Walk(encode(json.dumps(document, ensure_ascii=False)), valid) for document, valid in documents]
@@ -135,7 +135,7 @@ def main(args: argparse.Namespace) -> Path:
         engine: run(engine, args.vocab, jobs, timeout_s=args.timeout, cap_s=args.timeout, memory_mb=2048, label=engine)
         for engine in args.engines
     }
-    title = f"# Schemas that packages ship: {len(jobs)} of {len(wanted)} packages, vocabulary {args.vocab}"
+    title = f"# Schemas that packages ship: {len(jobs)} of {len(packages)} packages, vocabulary {args.vocab}"
     sections = [title, facts(where), "## Verdicts", verdicts_table(runs.values())]
     sections += ["## One by one", one_by_one(runs, jobs)]
     for engine, found_ in runs.items():
@@ -231,9 +231,9 @@ def judged(schema: dict[str, Any], real: list[Any], n: int) -> list[tuple[Any, b
     except (ValueError, jsonschema_rs.ValidationError):
         return []
     choose = random.Random(json.dumps(schema, sort_keys=True))
-    found = [*real, *drawn(schema, choose, (n + 1) // 2)]
-    found += [changed(choose.choice(found), choose) for _ in range(n // 2) if found]
-    return [(document, validator.is_valid(document)) for document in found]
+    documents = [*real, *drawn(schema, choose, (n + 1) // 2)]
+    documents += [changed(choose.choice(documents), choose) for _ in range(n // 2) if documents]
+    return [(document, validator.is_valid(document)) for document in documents]
 
 
 def _refused(address: str) -> Any:

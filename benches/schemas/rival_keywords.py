@@ -176,7 +176,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> Path:
-    found: dict[str, dict[str, str]] = {}
+    answers: dict[str, dict[str, str]] = {}
     for name in ENGINES:
         done = subprocess.run(
             [sys.executable, "-m", "benches.schemas.rival_keywords", name],
@@ -185,11 +185,11 @@ def main(args: argparse.Namespace) -> Path:
             text=True,
             check=False,
         )
-        found[name] = dict(json.loads(line) for line in done.stdout.splitlines() if line.startswith("["))
-        tell(f"{name}: {len(found[name])} keywords.")
+        answers[name] = dict(json.loads(line) for line in done.stdout.splitlines() if line.startswith("["))
+        tell(f"{name}: {len(answers[name])} keywords.")
     args.out.mkdir(parents=True, exist_ok=True)
     path: Path = args.out / PATH.name
-    path.write_text(json.dumps({"engines": found}, indent=1) + "\n")
+    path.write_text(json.dumps({"engines": answers}, indent=1) + "\n")
     return path
 
 

@@ -88,11 +88,11 @@ def summary(run_: EngineRun) -> dict[str, Any]:
 
 def first_mask_summary(run_: EngineRun) -> dict[str, Any]:
     """Return percentiles of the time from the schema to the first mask, and of its parts."""
-    found = [job.first_mask for job in run_.jobs if job.first_mask is not None]
+    durations = [job.first_mask for job in run_.jobs if job.first_mask is not None]
     return {
-        "until_first_mask_ms": [percentile([one["together_ms"] for one in found], p) for p in (50, 90, 99)],
+        "until_first_mask_ms": [percentile([one["together_ms"] for one in durations], p) for p in (50, 90, 99)],
         "after_compile_us": {
-            name: [percentile([one[name] for one in found], p) for p in (50, 90, 99, 100)]
+            name: [percentile([one[name] for one in durations], p) for p in (50, 90, 99, 100)]
             for name in ("start_us", "first_us")
         },
     }
@@ -183,10 +183,12 @@ def _times(runs: list[EngineRun]) -> str:
 def _first_masks(runs: list[EngineRun]) -> str:
     rows = []
     for run_ in runs:
-        found = [job.first_mask for job in run_.jobs if job.first_mask is not None]
-        times = {name: [one[name] for one in found] for name in ("together_ms", "compile_ms", "start_us", "first_us")}
+        durations = [job.first_mask for job in run_.jobs if job.first_mask is not None]
+        times = {
+            name: [one[name] for one in durations] for name in ("together_ms", "compile_ms", "start_us", "first_us")
+        }
         cells = [several(percentile(values, p) for p in (50, 90, 99, 100)) for values in times.values()]
-        rows.append([run_.engine, str(len(found)), *cells])
+        rows.append([run_.engine, str(len(durations)), *cells])
     head = ["engine", "schemas", "together, ms p50 / p90 / p99 / max", "compile, ms", "start, µs", "first mask, µs"]
     return table(head, rows)
 
@@ -211,11 +213,11 @@ def _memory(runs: list[EngineRun]) -> str:
 def _artifacts(runs: list[EngineRun]) -> str:
     rows = []
     for run_ in runs:
-        kept = [job.artifact for job in run_.jobs if job.artifact is not None]
-        sizes = [a["bytes"] / 1000 for a in kept]
+        artifacts = [job.artifact for job in run_.jobs if job.artifact is not None]
+        sizes = [a["bytes"] / 1000 for a in artifacts]
         rows.append([
-            run_.engine, str(len(kept)), several(percentile(sizes, p) for p in (50, 90, 100)),
-            *(several(percentile([a[key] for a in kept], p) for p in (50, 99)) for key in ("save_ms", "load_ms")),
+            run_.engine, str(len(artifacts)), several(percentile(sizes, p) for p in (50, 90, 100)),
+            *(several(percentile([a[key] for a in artifacts], p) for p in (50, 99)) for key in ("save_ms", "load_ms")),
         ])  # fmt: skip
     return table(["saved", "schemas", "kB p50 / p90 / max", "save ms p50 / p99", "load ms p50 / p99"], rows)
 
@@ -239,13 +241,13 @@ def _common(a: EngineRun, b: EngineRun, right: bool = False) -> set[str]:
 
 
 def targets(runs: dict[str, EngineRun], kept: dict[str, EngineRun]) -> list[Target]:
-    found: list[Target] = []
+    checks: list[Target] = []
 
     def rival(ours: str, theirs: str, name: str, p: float, factor: float, unit: str, what: str) -> None:
         if ours in runs and theirs in runs:
             both = _common(runs[ours], runs[theirs])
             a, b = runs[ours].only(both).at(name, p), runs[theirs].only(both).at(name, p)
-            found.append(against(f"{ours}: {what} p{p:g}", a, factor, theirs, b, unit))
+            checks.append(against(f"{ours}: {what} p{p:g}", a, factor, theirs, b, unit))
 
     for name, what in (("mask_us", "mask"), ("commit_us", "commit")):
         rival("wfsa", "glrmask", name, 50, 1.0, "µs", what)
@@ -256,12 +258,12 @@ def targets(runs: dict[str, EngineRun], kept: dict[str, EngineRun]) -> list[Targ
     rival("wfsa-lazy", "llguidance", "mask_us", 99.9, 1, "µs", "mask")
     for ours in (e for e in OURS if e in runs):
         for name, what in (("start_us", "start"), ("fork_us", "fork")):
-            found.append(Target(f"{ours}: {what} p50", runs[ours].at(name, 50), 5.0, "µs"))
-        found.append(Target(f"{ours}: peak memory", runs[ours].peak_mb, 400.0, "MB"))
+            checks.append(Target(f"{ours}: {what} p50", runs[ours].at(name, 50), 5.0, "µs"))
+        checks.append(Target(f"{ours}: peak memory", runs[ours].peak_mb, 400.0, "MB"))
     if "wfsa" in kept:
         sizes = [job.artifact["bytes"] / 1000 for job in kept["wfsa"].jobs if job.artifact]
-        found.append(Target("wfsa: artifact p50", percentile(sizes, 50), 200.0, "kB"))
-    return found
+        checks.append(Target("wfsa: artifact p50", percentile(sizes, 50), 200.0, "kB"))
+    return checks
 
 
 def _slowest(run_: EngineRun, n: int = 8) -> str:

@@ -88,7 +88,9 @@ def load(engine: Engine, jobs: list[Job], width: int) -> dict[str, Any]:
     """Return the µs of every mask while schemas compile, by wall and processor clock, and the ms of every compile."""
     waiting: list[tuple[Any, Job]] = []
     compile_ms: list[float] = []
-    kept = [(made, job) for job in jobs[N_COMPILED:] if (made := compiled(engine, job)) is not None][:N_SEQUENCES]
+    constraints = [(made, job) for job in jobs[N_COMPILED:] if (made := compiled(engine, job)) is not None][
+        :N_SEQUENCES
+    ]
 
     def compile_all() -> None:
         for job in jobs[:N_COMPILED]:
@@ -104,7 +106,7 @@ def load(engine: Engine, jobs: list[Job], width: int) -> dict[str, Any]:
         return [engine.filler(state, buffer), engine.committer(state), job.walks[0].ids, 0, (made, job)]
 
     buffer = np.zeros(width, np.int32)
-    sequences = [begin(*pair) for pair in kept]
+    sequences = [begin(*pair) for pair in constraints]
     thread = threading.Thread(target=compile_all)
     thread.start()
     wall, processor = [], []
@@ -160,17 +162,17 @@ def main(args: argparse.Namespace) -> Path:
         here, there = spawn.Pipe()
         process = spawn.Process(target=worker, args=(name, args.vocab, jobs, n_curve, seconds, there))
         process.start()
-        found: list[dict[str, Any]] = here.recv()
+        results: list[dict[str, Any]] = here.recv()
         busy: dict[str, Any] = here.recv()
         process.join()
-        masks = [mask for line in found for mask in line["masks"]]
+        masks = [mask for line in results for mask in line["masks"]]
         rows = {}
         for low, high in zip((0.0, *BUCKETS[:-1]), BUCKETS, strict=True):
             rows[f"{high:g}"] = quantiles([us for at, us in masks if low <= at < high], 50, 99, 99.9, 100)
         line = {
             "engine": name,
-            "schemas": len(found),
-            "first_ms": quantiles([line["first_ms"] for line in found], 50, 90, 99),
+            "schemas": len(results),
+            "first_ms": quantiles([line["first_ms"] for line in results], 50, 90, 99),
             "masks_us": rows,
             "load": {key: quantiles(busy[key], 50, 99, 99.9, 100) for key in busy} | {"n": len(busy["wall_us"])},
         }

@@ -78,8 +78,8 @@ def measured(vocabulary: str, items: Sequence[int]) -> Iterator[dict[str, Any]]:
                         commits.append(time.thread_time_ns() - middle)
                     assert state.is_accepting()
                 mask_us, commit_us = (
-                    np.percentile(np.asarray(found) / 1e3, [50, 99, 99.9]).round(1).tolist()
-                    for found in (masks, commits)
+                    np.percentile(np.asarray(durations) / 1e3, [50, 99, 99.9]).round(1).tolist()
+                    for durations in (masks, commits)
                 )
                 yield {
                     "items": name, "array": "unique" if unique else "plain", "round": turn, "tokens": len(masks),

@@ -1,6 +1,6 @@
-"""Writes the commands of docs/command-line.md from the parsers: ``python docs/make/command_line.py``.
+"""Writes the pages of commands from the parsers: ``python docs/make/command_line.py``.
 
-A test compares the page with the parsers, so that it has every option, with the description of ``--help``.
+A test compares the pages with the parsers, so that they have every option, with the description of ``--help``.
 """
 
 from __future__ import annotations
@@ -14,25 +14,37 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "command-line.md"
+DOCS = ROOT / "docs"
+PAGES = {
+    "commands.md": ("compile", "check", "inspect", "mask", "trace", "report", "profile", "bench", "explore", "demo"),
+    "commands-of-items.md": ("items",),
+    "commands-of-stores.md": ("compile-all", "store"),
+}
 _PLACE = re.compile(r"(<!-- commands: begin[^\n]*-->\n).*?(<!-- commands: end -->)", re.DOTALL)
 
 
-def written(text: str) -> str:
-    """Return the page with its commands rewritten."""
-    sections = "\n".join("\n".join(section(parser)) for parser in parsers())
-    page, places = _PLACE.subn(lambda place: f"{place[1]}\n{sections}\n{place[2]}", text)
-    assert places == 1, f"{PAGE.name} has {places} places for the commands"
-    return page
+def written(page: str, text: str) -> str:
+    """Return the text of a page with its commands rewritten."""
+    sections = "\n".join("\n".join(section(parser)) for name in PAGES[page] for parser in parsers(name))
+    text, places = _PLACE.subn(lambda place: f"{place[1]}\n{sections}\n{place[2]}", text)
+    assert places == 1, f"{page} has {places} places for the commands"
+    return text
 
 
-def parsers() -> Iterator[Any]:
-    """Yield the parser of each command, followed by those of its sub-commands."""
-    cli: Any = importlib.import_module("wfsa.cli.main")
-    for name in cli.COMMANDS:
-        (command,) = (parser for parser in subparsers(cli._parser(name)) if parser.prog == f"wfsa {name}")
-        yield command
-        yield from subparsers(command)
+def commands() -> list[str]:
+    """Return the names of all commands."""
+    return list(_cli().COMMANDS)
+
+
+def parsers(name: str) -> Iterator[Any]:
+    """Yield the parser of a command, followed by those of its sub-commands."""
+    (command,) = (parser for parser in subparsers(_cli()._parser(name)) if parser.prog == f"wfsa {name}")
+    yield command
+    yield from subparsers(command)
+
+
+def _cli() -> Any:
+    return importlib.import_module("wfsa.cli.main")
 
 
 def subparsers(parser: Any) -> list[Any]:
@@ -46,7 +58,7 @@ def is_subcommand(action: argparse.Action) -> bool:
 def section(parser: Any) -> Iterator[str]:
     """Yield the section of a command: heading, purpose, usage, options as a table, examples, notes."""
     depth = len(parser.prog.split())
-    yield f"{'#' * (depth + 1)} {parser.prog}\n"
+    yield f"{'#' * depth} {parser.prog}\n"
     yield f"{parser.description}\n"
     actions = [action for action in parser._actions if action.dest != "help"]
     if subs := subparsers(parser):
@@ -102,8 +114,10 @@ def described(parser: Any, action: argparse.Action) -> str:
 
 def main() -> int:
     sys.path.insert(0, str(ROOT))
-    PAGE.write_text(written(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-    print(f"{PAGE}: {PAGE.stat().st_size:,} bytes")
+    for name in PAGES:
+        page = DOCS / name
+        page.write_text(written(name, page.read_text(encoding="utf-8")), encoding="utf-8")
+        print(f"{page}: {page.stat().st_size:,} bytes")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Bitmasks beside logits: allocation, and masking in NumPy and torch against a loop over tokens."""
+"""Bitmasks: allocation, and masking of logits in NumPy and torch against a loop over tokens."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NUMPY_KINDS = (np.float16, np.float32, np.float64)
 
 
 def masked_slowly(logits: np.ndarray, bitmask: np.ndarray, rows: list[int] | None) -> np.ndarray:
-    """The twin: bit by bit."""
+    """Mask the logits bit by bit, as the twin."""
     out = logits.copy()
     for row in range(len(logits)) if rows is None else rows:
         for token in range(logits.shape[1]):
@@ -91,7 +91,7 @@ def test_a_filled_buffer_masks_the_logits() -> None:
 @given(case=cases(), kind=st.sampled_from(NUMPY_KINDS), strided=st.booleans())
 def test_numpy(case: Case, kind: Any, strided: bool) -> None:
     logits = case.logits.astype(kind)
-    if strided:  # neither rows nor entries are neighbours
+    if strided:  # neither rows nor entries are contiguous
         logits = np.repeat(np.repeat(logits, 2, 0), 3, 1)[::2, ::3]
     want = masked_slowly(logits, case.bitmask, case.rows)
     wfsa.apply_bitmask_inplace(logits, case.bitmask, rows=case.rows)
@@ -123,7 +123,7 @@ def test_torch_on_a_cpu(case: Case, kind: str, torch_mask: bool) -> None:
 @given(case=cases(), kind=st.sampled_from(["float16", "bfloat16", "float32", "float64"]), torch_mask=st.booleans())
 @settings(max_examples=25, deadline=None)
 def test_the_kernel(case: Case, kind: str, torch_mask: bool) -> None:
-    """On a GPU where there is one, else in Triton's interpreter."""
+    """The kernel runs on a GPU if there is one, else in Triton's interpreter."""
     torch = pytest.importorskip("torch", reason="NO TORCH: the kernel was not tested")
     pytest.importorskip("triton", reason="NO TRITON: the kernel was not tested")
     from wfsa.bitmask.triton_rows import mask_rows
@@ -139,7 +139,7 @@ def test_the_kernel(case: Case, kind: str, torch_mask: bool) -> None:
 
 @pytest.mark.slow
 def test_the_kernel_compiles_for_a_gpu(tmp_path: Path) -> None:
-    """What the interpreter lets pass and a GPU would not."""
+    """The compiler finds errors that the interpreter accepts."""
     pytest.importorskip("triton", reason="NO TRITON: the kernel was not compiled")
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     command = [sys.executable, "-m", "tests.bitmask.compile_kernel"]

@@ -1,4 +1,4 @@
-"""The command line: exit codes, one-line errors, and what each command tells."""
+"""The command line: exit codes, one-line errors, and the output of each command."""
 
 from __future__ import annotations
 
@@ -274,11 +274,11 @@ def test_texts(tmp_path: Path, vocab: Path, run: Run) -> None:
     titles.write_bytes(b"green tea\r\ngreen apple\ngrapes\n")
     out.parent.mkdir()
     command = "compile", "--kind", "texts", titles, "--vocab", vocab, "-o", out
-    code, told, err = run(*command)
-    assert (code, err) == (0, "") and "3 texts" in told and "for 261 tokens" in told
+    code, output, err = run(*command)
+    assert (code, err) == (0, "") and "3 texts" in output and "for 261 tokens" in output
     assert run("check", out, "green tea")[0] == 0  # by the copy of the vocabulary
-    code, told, _ = run("check", out, "green pea")
-    assert code == 1 and "refused at" in told
+    code, output, _ = run("check", out, "green pea")
+    assert code == 1 and "refused at" in output
     assert run("inspect", out)[0] == 0
     assert run("mask", out, "gr", "--ids")[1].split() == [str(ord("a")), str(ord("e"))]
     assert run(*command, "--no-vocab-copy")[0] == 0 and len(list(out.parent.glob("*.vocab"))) == 1
@@ -311,7 +311,7 @@ def test_a_folder_as_vocabulary(tmp_path: Path, run: Run) -> None:
 
 
 def write_tokenizer(path: Path) -> None:
-    """A tokenizer.json of bytes and two tokens with the name of an end."""
+    """Write a tokenizer.json of bytes and two tokens whose names are those of end tokens."""
     from wfsa.vocab.spellings import byte_level_spelling
 
     added = [{"id": 256 + i, "content": name, "special": True} for i, name in enumerate(["</s>", "<eos>"])]
@@ -323,10 +323,10 @@ def write_tokenizer(path: Path) -> None:
 
 def test_an_output_folder_that_is_not_there(tmp_path: Path, vocab: Path, run: Run) -> None:
     nowhere = tmp_path / "no" / "where"
-    told = f"the folder {nowhere} does not exist; make it first"
-    refused(run("compile", "--kind", "regex", "--text", "a", "--vocab", vocab, "-o", nowhere / "a.wfsa"), told)
+    message = f"the folder {nowhere} does not exist; make it first"
+    refused(run("compile", "--kind", "regex", "--text", "a", "--vocab", vocab, "-o", nowhere / "a.wfsa"), message)
     np.save(tmp_path / "rows.npy", np.zeros((1, 2), np.int32))
-    refused(run("items", "build", tmp_path / "rows.npy", "-o", nowhere / "a.items"), told)
+    refused(run("items", "build", tmp_path / "rows.npy", "-o", nowhere / "a.items"), message)
 
 
 def test_version(run: Run) -> None:

@@ -248,11 +248,11 @@ def test_the_demo_as_json(model_path: Path, tmp_path: Path, capsys: pytest.Captu
     from wfsa.cli import main
 
     (tmp_path / "s.json").write_text('{"enum": ["Paris", "Rome"]}')
-    asked = ["demo", "--schema", str(tmp_path / "s.json"), "--prompt", "The capital of France", "--json"]
-    assert main(asked) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert json.loads(told["text"]) in ("Paris", "Rome") and told["finished"] and told["complaint"] is None
-    assert told["tokens"] >= 3 and told["seconds"]["model"] > 0 and told["seconds"]["compile"] > 0
-    assert main([*asked, "--max-tokens", "2", "--no-budget"]) == 1
-    told = json.loads(capsys.readouterr().out)
-    assert not told["finished"] and told["complaint"] == "unfinished" and told["tokens"] == 2
+    command = ["demo", "--schema", str(tmp_path / "s.json"), "--prompt", "The capital of France", "--json"]
+    assert main(command) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert json.loads(data["text"]) in ("Paris", "Rome") and data["finished"] and data["complaint"] is None
+    assert data["tokens"] >= 3 and data["seconds"]["model"] > 0 and data["seconds"]["compile"] > 0
+    assert main([*command, "--max-tokens", "2", "--no-budget"]) == 1
+    data = json.loads(capsys.readouterr().out)
+    assert not data["finished"] and data["complaint"] == "unfinished" and data["tokens"] == 2

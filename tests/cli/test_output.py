@@ -58,8 +58,8 @@ def test_closed_and_full_outputs(artifact: Path, tmp_path: Path) -> None:  # noq
     assert shell('report "$1" 2>&-', tmp_path / "nothing.json") == (2, "")
     if os.path.exists("/dev/full"):
         for command in ('check "$1" "{" >/dev/full', 'inspect "$1" >/dev/full'):
-            code, told = shell(command, artifact)
-            assert code == 2 and told.count("\n") == 1 and "No space left" in told, command
+            code, output = shell(command, artifact)
+            assert code == 2 and output.count("\n") == 1 and "No space left" in output, command
 
 
 @pytest.mark.parametrize(
@@ -90,6 +90,6 @@ def test_a_place_inside_of_a_character_is_the_character_s(run: Run, vocab: Path,
     assert [readable.character_name(broken, offset) for offset in (0, 1, 2)] == ["\\xc3", "x", "\\x84"]
     out = tmp_path / "r.wfsa"
     assert run("compile", "--kind", "regex", "--text", "[a-zà-ÿ]+", "--vocab", vocab, "-o", out)[0] == 0
-    code, told, _ = run("check", out, "aÄx", "--vocab", vocab)
-    assert code == 1 and "refused at byte 2 (line 1, column 2): Ä\n" in told and "a‸Äx" in told
+    code, output, _ = run("check", out, "aÄx", "--vocab", vocab)
+    assert code == 1 and "refused at byte 2 (line 1, column 2): Ä\n" in output and "a‸Äx" in output
     assert json.loads(run("check", out, "aÄx", "--vocab", vocab, "--json")[1])["offset"] == 2

@@ -69,15 +69,15 @@ def test_trace_says_where_a_text_is_refused(run: Run, artifact: Path) -> None:  
 
 
 def test_trace_writes_each_token_as_it_arrives() -> None:
-    asked = []
+    calls = []
 
     def ids() -> Iterator[int]:
         for token in b'"ab"':
-            asked.append(token)
+            calls.append(token)
             yield token
 
     steps = trace(compile_json_schema({"type": "string"}, BYTES), ids())
-    assert next(steps)["text"] == '"' and asked == [34]
+    assert next(steps)["text"] == '"' and calls == [34]
     assert [step.get("text") for step in steps] == ["a", "b", '"', None]
 
 
@@ -98,35 +98,35 @@ def test_trace_cuts_as_the_model_s_tokenizer_does(run: Run, tmp_path: Path) -> N
     tokenizer.save(str(tmp_path / "tokenizer.json"))
     artifact, vocabulary = tmp_path / "a.wfsa", ("--vocab", tmp_path / "tokenizer.json")  # noqa: F811
     (tmp_path / "a.re").write_text("[abc]+")
-    code, _, told = run("compile", tmp_path / "a.re", "--kind", "regex", *vocabulary, "--eos", "5", "-o", artifact)
-    assert code == 0, told
+    code, _, errors = run("compile", tmp_path / "a.re", "--kind", "regex", *vocabulary, "--eos", "5", "-o", artifact)
+    assert code == 0, errors
     cuts = []
     for more in ((), (*vocabulary, "--eos", "5")):
-        code, out, told = run("trace", artifact, "abc", "--json", *more)
-        assert code == 0, told
+        code, out, errors = run("trace", artifact, "abc", "--json", *more)
+        assert code == 0, errors
         cuts.append([json.loads(line)["text"] for line in out.splitlines()[:-1]])
     assert cuts == [["ab", "c"], ["a", "bc"]]
 
 
 def test_json_of_every_command(run: Run, artifact: Path, tmp_path: Path) -> None:  # noqa: F811
     code, out, _ = run("check", artifact, '{"name": 3}', "--json")
-    told = json.loads(out)
-    assert code == 1 and (told["offset"], told["accepted"]) == (9, False) and "/properties/name" in told["because"]
+    data = json.loads(out)
+    assert code == 1 and (data["offset"], data["accepted"]) == (9, False) and "/properties/name" in data["because"]
     assert json.loads(run("check", artifact, '{"name": "A", "age": 3}', "--json")[1]) == {"accepted": True, "bytes": 23}
-    told = json.loads(run("mask", artifact, '{"', "--json")[1])
-    assert bytes(told["first_bytes"]) == b"n" and not told["may_end"] and set(told["ids"]) == {ord("n"), 258}
-    told = json.loads(run("inspect", artifact, "--json")[1])
-    assert told["vocabulary"]["tokens"] == 261 and told["stats"]["complete"]
-    assert told["memory_bytes"] == sum(told["memory"].values()) > 0
+    data = json.loads(run("mask", artifact, '{"', "--json")[1])
+    assert bytes(data["first_bytes"]) == b"n" and not data["may_end"] and set(data["ids"]) == {ord("n"), 258}
+    data = json.loads(run("inspect", artifact, "--json")[1])
+    assert data["vocabulary"]["tokens"] == 261 and data["stats"]["complete"]
+    assert data["memory_bytes"] == sum(data["memory"].values()) > 0
     lines = [json.loads(line) for line in run("report", tmp_path / "person.json", "--json")[1].splitlines()]
     assert {"pointer": "/properties/name", "keyword": "maxLength", "status": "enforced", "note": ""} in lines
     to = ("--vocab", tmp_path / "v.vocab", "-o", tmp_path / "b.wfsa", "--json")
-    told = json.loads(run("compile", tmp_path / "person.json", *to)[1])
-    assert (told["output"], told["kind"]) == (str(tmp_path / "b.wfsa"), "json-schema")
-    assert told["bytes"] == (tmp_path / "b.wfsa").stat().st_size and told["stats"]["complete"]
-    assert told["vocabulary"]["tokens"] == 261
-    told = json.loads(run("compile", "--kind", "texts", "--text", "a\nb", *to)[1])
-    assert told["kind"] == "texts" and told["stats"]["texts"] == 2
+    data = json.loads(run("compile", tmp_path / "person.json", *to)[1])
+    assert (data["output"], data["kind"]) == (str(tmp_path / "b.wfsa"), "json-schema")
+    assert data["bytes"] == (tmp_path / "b.wfsa").stat().st_size and data["stats"]["complete"]
+    assert data["vocabulary"]["tokens"] == 261
+    data = json.loads(run("compile", "--kind", "texts", "--text", "a\nb", *to)[1])
+    assert data["kind"] == "texts" and data["stats"]["texts"] == 2
     only = run("report", tmp_path / "person.json", "--json", "--status", "narrowed")[1].splitlines()
     assert only and all(json.loads(line)["status"] == "narrowed" for line in only)
 
@@ -252,16 +252,16 @@ KINDLESS = {"type": "object", "properties": {"x": {"type": "string"}}}
     ],
 )  # fmt: skip
 def test_advice(schema: Any, said: str | None) -> None:
-    told = "; ".join(advice(schema, schema))
-    assert (said in told) if said else not told
+    message = "; ".join(advice(schema, schema))
+    assert (said in message) if said else not message
 
 
 def test_profile_on_the_command_line(run: Run, tmp_path: Path, vocab: Path) -> None:  # noqa: F811
     (tmp_path / "s.json").write_text(json.dumps(SCHEMA))
     code, out, err = run("profile", tmp_path / "s.json", "--vocab", vocab, "--seconds", "3")
     assert (code, err) == (0, "") and "/properties/age" in out and "with whitespace=compact" in out
-    told = json.loads(run("profile", tmp_path / "s.json", "--vocab", vocab, "--seconds", "3", "--json")[1])
-    assert {place["pointer"] for place in told["places"]} == {"/properties/age", "/properties/name"}
+    data = json.loads(run("profile", tmp_path / "s.json", "--vocab", vocab, "--seconds", "3", "--json")[1])
+    assert {place["pointer"] for place in data["places"]} == {"/properties/age", "/properties/name"}
 
 
 # --- bench ---------------------------------------------------------------------------------------------------------
@@ -357,8 +357,8 @@ def test_bench_wants_an_end_token(run: Run, tmp_path: Path) -> None:  # noqa: F8
     (tmp_path / "s.json").write_text('{"type": "string"}')
     (tmp_path / "t.json").write_text('"a"')
     for more in ((), ("--text", tmp_path / "t.json")):
-        code, out, told = run("bench", tmp_path / "s.json", "--vocab", tmp_path / "endless.vocab", *more)
-        assert (code, out, told.count("\n")) == (2, "", 1) and "no end token" in told
+        code, out, errors = run("bench", tmp_path / "s.json", "--vocab", tmp_path / "endless.vocab", *more)
+        assert (code, out, errors.count("\n")) == (2, "", 1) and "no end token" in errors
     with pytest.raises(VocabError, match="no end token"):
         compare('{"type": "string"}', Vocab([b'"', b"a"]), [b'"a"'], 1)
 
@@ -387,17 +387,17 @@ def test_names_of_a_schema_do_not_reach_the_terminal(run: Run, tmp_path: Path) -
     BYTES.save(vocabulary)
     schema = {"properties": {ODD: {"type": "integer"}}, "required": [ODD], "additionalProperties": False}
     source.write_text(json.dumps(schema))
-    code, _, told = run("compile", source, "--vocab", vocabulary, "-o", artifact)
-    assert code == 0, told
+    code, _, errors = run("compile", source, "--vocab", vocabulary, "-o", artifact)
+    assert code == 0, errors
     (tmp_path / "bad.json").write_text(json.dumps({"properties": {ODD: {"type": "nonsense"}}}))
     for n, arguments in enumerate([
         ("report", source), ("report", tmp_path / "bad.json"), ("inspect", artifact), ("check", artifact, "{}"),
         ("check", artifact, '{"\x1b[2J\u202e'), ("check", artifact, '{"a\x1b', "--json"), ("trace", artifact, "{}"),
         ("profile", source, "--vocab", vocabulary, "--seconds", "0.5"), ("report", tmp_path / f"{ODD[:-1]}.json"),
     ]):  # fmt: skip
-        code, out, told = run(*arguments)
-        assert code in (0, 1, 2) and not any(one in out + told for one in OBEYED), arguments
-        assert n in (4, 5) or "x1b[31m" in out + told or "u001b[31m" in out + told, arguments
+        code, out, errors = run(*arguments)
+        assert code in (0, 1, 2) and not any(one in out + errors for one in OBEYED), arguments
+        assert n in (4, 5) or "x1b[31m" in out + errors or "u001b[31m" in out + errors, arguments
 
 
 def test_a_text_without_tokens_is_not_accepted(run: Run, tmp_path: Path) -> None:  # noqa: F811

@@ -1,4 +1,4 @@
-"""The tensor form of beam search's rules against tests/oracles/beam_search.py, on random language models."""
+"""The tensor form of beam search's rules agrees with tests/oracles/beam_search.py, on random language models."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ def test_selection_is_the_rules(
             assert all(text is None or list(text) == written[j] for j, text in enumerate(texts[i]))
     for i, model in enumerate(models):
         expected = beam_search(model, n_beams, max_new_tokens, rules.eos_token_ids, length_penalty, early_stopping)
-        found = [
+        results = [
             (selection.scores[i, j].item(), tuple(selection.hypotheses[i, j, : selection.lengths[i, j]].tolist()))
             for j in range(n_beams)
             if selection.lengths[i, j]
         ]
-        # Scores can tie after the division though sums do not, so the order is by score only.
-        assert [score for score, _ in found] == pytest.approx([score for score, _ in expected], rel=1e-6)
-        assert sorted(text for _, text in found) == sorted(text for _, text in expected)
+        # Scores can tie after the division although sums differ, so the order is by score only.
+        assert [score for score, _ in results] == pytest.approx([score for score, _ in expected], rel=1e-6)
+        assert sorted(text for _, text in results) == sorted(text for _, text in expected)
         assert (selection.hypotheses[i][torch.arange(max_new_tokens) >= selection.lengths[i][:, None]] == 99).all()

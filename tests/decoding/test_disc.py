@@ -1,4 +1,4 @@
-"""DISC: its law against the definition, its samples against its law, and what it refuses."""
+"""DISC: its law agrees with the definition, its samples with the law, and bad arguments are refused."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Text = tuple[int, ...]
 
 
 def _model(seed: int = 0, family: str = "llama", spread: float = 0.3) -> Any:
-    """Peaked by default; a smaller `spread` makes it flatter, and sets heavier."""
+    """Return a peaked model; a smaller `spread` makes it flatter, which gives sets a larger mass."""
     model = tiny_model(family, seed, n_tokens=16)
     with torch.no_grad():
         model.get_output_embeddings().weight.mul_(spread / 0.3)
@@ -37,7 +37,7 @@ def _model(seed: int = 0, family: str = "llama", spread: float = 0.3) -> Any:
 
 
 def _set(seed: int, share: float, n_levels: int = 4) -> list[Text]:
-    """A random prefix tree in which each node keeps about `share` of its 16 children."""
+    """Return the texts of a random prefix tree in which each node has about `share` of 16 children."""
     rng = random.Random(seed)
     texts: list[Text] = [()]
     for _ in range(n_levels):
@@ -82,9 +82,9 @@ def test_items_that_are_prefixes_of_others() -> None:
     np.testing.assert_allclose(law.proposal, proposal, rtol=1e-9)
     np.testing.assert_allclose(law.weight, weight, rtol=1e-9)
     generator = torch.Generator().manual_seed(0)
-    found = disc_sample(model, PROMPT, constraint=_index(texts, end=0), n_draws=None, n_samples=1500, batch_size=100,
+    result = disc_sample(model, PROMPT, constraint=_index(texts, end=0), n_draws=None, n_samples=1500, batch_size=100,
                         generator=generator)  # fmt: skip
-    assert chi_square(_counts(found.samples, law), 1500 * law.truth) > 1e-3
+    assert chi_square(_counts(result.samples, law), 1500 * law.truth) > 1e-3
 
 
 @pytest.mark.parametrize("n_draws", [1, 2, 3, 4])
@@ -141,30 +141,30 @@ def test_exact_mode_has_the_law_of_the_truth(memory: bool, early_stop: bool) -> 
     model, index = _model(3, spread=0.1), _index(_set(3, 0.4, 2))
     law = disc_law(model, PROMPT, constraint=index, max_new_tokens=index.n_levels)
     n = 3000
-    found = disc_sample(model, PROMPT, constraint=index, n_draws=None, n_samples=n, memory=memory,
+    result = disc_sample(model, PROMPT, constraint=index, n_draws=None, n_samples=n, memory=memory,
                         early_stop=early_stop, batch_size=200, generator=torch.Generator().manual_seed(1))  # fmt: skip
-    assert chi_square(_counts(found.samples, law), n * law.truth) > 1e-3
-    assert chi_square(_counts(found.samples, law), n * law.proposal) < 1e-9  # the test can tell
-    assert all(s.accepted for s in found.samples)
-    for sample in found.samples[:50]:
+    assert chi_square(_counts(result.samples, law), n * law.truth) > 1e-3
+    assert chi_square(_counts(result.samples, law), n * law.proposal) < 1e-9  # the test distinguishes the laws
+    assert all(s.accepted for s in result.samples)
+    for sample in result.samples[:50]:
         i = law.sequences.index(sample.ids)
         assert sample.log_probability == pytest.approx(np.log(law.truth[i] * law.mass))
     if not memory:
-        assert np.mean([s.n_draws for s in found.samples]) == pytest.approx(law.expected_draws(None), rel=0.1)
+        assert np.mean([s.n_draws for s in result.samples]) == pytest.approx(law.expected_draws(None), rel=0.1)
 
 
 @pytest.mark.parametrize("n_draws", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 4))])
 def test_k_draws_have_the_law_that_is_computed(n_draws: int) -> None:
     model, index = _model(3, spread=0.1), _index(_set(3, 0.4, 2))
     law = disc_law(model, PROMPT, constraint=index, max_new_tokens=index.n_levels)
-    n = 1000  # each rejection is a batch of its own
-    found = disc_sample(model, PROMPT, constraint=index, n_draws=n_draws, n_samples=n, memory=False, batch_size=128,
+    n = 1000  # each rejection needs a separate batch
+    result = disc_sample(model, PROMPT, constraint=index, n_draws=n_draws, n_samples=n, memory=False, batch_size=128,
                         generator=torch.Generator().manual_seed(n_draws))  # fmt: skip
-    assert chi_square(_counts(found.samples, law), n * law.output(n_draws)) > 1e-3
+    assert chi_square(_counts(result.samples, law), n * law.output(n_draws)) > 1e-3
     if n_draws == 1:
-        assert chi_square(_counts(found.samples, law), n * law.truth) < 1e-3
-    assert np.mean([s.n_draws for s in found.samples]) == pytest.approx(law.expected_draws(n_draws), rel=0.1)
-    for sample in found.samples[:50]:
+        assert chi_square(_counts(result.samples, law), n * law.truth) < 1e-3
+    assert np.mean([s.n_draws for s in result.samples]) == pytest.approx(law.expected_draws(n_draws), rel=0.1)
+    for sample in result.samples[:50]:
         if not sample.accepted:
             assert sample.weight == pytest.approx(law.weight[law.sequences.index(sample.ids)])
 
@@ -181,7 +181,7 @@ def test_k_draws_with_memory_become_exact() -> None:
         low, high = sampler.dead_mass.bounds
         assert low - 1e-9 <= law.mass <= high + 1e-9 and high <= before + 1e-12
         before = high
-    assert before == pytest.approx(law.mass, rel=0.02)  # nearly every mistake has been made
+    assert before == pytest.approx(law.mass, rel=0.02)  # nearly every dead end has been met
     late = sampler.sample(2000)
     assert sum(s.accepted and s.n_draws == 1 for s in late.samples) > 1900
     assert chi_square(_counts(late.samples, law), 2000 * law.truth) > 1e-3
@@ -216,10 +216,10 @@ def test_early_stop_saves_steps() -> None:
 def test_without_replacement_takes_the_whole_set() -> None:
     model, texts = _model(7), _set(7, 0.15, 3)
     sampler = DiscSampler(model, PROMPT, constraint=_index(texts), n_draws=None)
-    found = sampler.sample(len(texts), replacement=False)
-    assert sorted(s.ids for s in found.samples) == sorted(texts)
+    result = sampler.sample(len(texts), replacement=False)
+    assert sorted(s.ids for s in result.samples) == sorted(texts)
     law = disc_law(model, PROMPT, constraint=_index(texts), max_new_tokens=3)
-    assert found.mass_bounds == (pytest.approx(law.mass), pytest.approx(law.mass))
+    assert result.mass_bounds == (pytest.approx(law.mass), pytest.approx(law.mass))
     with pytest.raises(DecodingError, match="no more sequences"):
         sampler.sample(1, replacement=False)
     with pytest.raises(DecodingError, match=f"{len(texts) + 1} samples without replacement of a set of {len(texts)}"):
@@ -235,9 +235,9 @@ def test_without_replacement_has_the_law_of_plackett_and_luce() -> None:
     generator = torch.Generator().manual_seed(0)
     seen: Counter[tuple[int, ...]] = Counter()
     for _ in range(300):
-        found = disc_sample(model, PROMPT, constraint=index, n_draws=None, n_samples=2, replacement=False,
+        result = disc_sample(model, PROMPT, constraint=index, n_draws=None, n_samples=2, replacement=False,
                             batch_size=32, generator=generator)  # fmt: skip
-        seen[tuple(law.sequences.index(s.ids) for s in found.samples)] += 1
+        seen[tuple(law.sequences.index(s.ids) for s in result.samples)] += 1
     assert chi_square([seen[pair] for pair in pairs], [300 * e for e in expected]) > 1e-3
 
 
@@ -265,15 +265,15 @@ def test_grammar_has_the_law_of_the_truth() -> None:
     texts = _sentences(constraint, 4)
     law = disc_law(model, PROMPT, constraint=constraint, max_new_tokens=4)
     assert list(law.sequences) == sorted(texts) and len(texts) >= 8
-    # Not masked_law's x: the grammar also allows what cannot end in time.
+    # This is not masked_law's x, since the grammar also allows texts that cannot end in time.
     p = [_probability(model, text) for text in sorted(texts)]
     np.testing.assert_allclose(law.truth, np.array(p) / sum(p), rtol=1e-9)
     n = 1500
-    found = disc_sample(model, PROMPT, constraint=constraint, n_draws=None, max_new_tokens=4, n_samples=n,
+    result = disc_sample(model, PROMPT, constraint=constraint, n_draws=None, max_new_tokens=4, n_samples=n,
                         batch_size=128, generator=torch.Generator().manual_seed(2))  # fmt: skip
-    assert chi_square(_counts(found.samples, law), n * law.truth) > 1e-3
-    assert found.mass_bounds[0] * (1 - 1e-9) <= law.mass <= found.mass_bounds[1] * (1 + 1e-9)
-    # Without memory nearly all draws are lost: the mass is small.  So some of K draws, and that they are sentences.
+    assert chi_square(_counts(result.samples, law), n * law.truth) > 1e-3
+    assert result.mass_bounds[0] * (1 - 1e-9) <= law.mass <= result.mass_bounds[1] * (1 + 1e-9)
+    # The mass is small, so nearly all draws are lost without memory.  So only some of K draws are checked.
     plain = disc_sample(model, PROMPT, constraint=constraint, n_draws=64, max_new_tokens=4, memory=False)
     assert plain.samples[0].ids in law.sequences
 
@@ -288,10 +288,10 @@ def test_a_closed_set_of_texts_is_a_grammar_of_the_same_texts() -> None:
         for constraint in (wfsa.compile_texts(texts, vocab), wfsa.compile_regex("|".join(texts), vocab))
     )
     assert of_set.sequences == of_grammar.sequences
-    assert len(of_set.sequences) == 2 + 2 + 3 + 1 + 1  # the ways of cutting each into tokens
+    assert len(of_set.sequences) == 2 + 2 + 3 + 1 + 1  # the numbers of ways to cut each into tokens
     np.testing.assert_allclose(of_set.truth, of_grammar.truth)
-    found = disc_sample(model, PROMPT, constraint=wfsa.compile_texts(texts, vocab), n_draws=3, max_new_tokens=6)
-    assert found.samples[0].ids in of_set.sequences
+    result = disc_sample(model, PROMPT, constraint=wfsa.compile_texts(texts, vocab), n_draws=3, max_new_tokens=6)
+    assert result.samples[0].ids in of_set.sequences
 
 
 def _probability(model: Any, text: Text) -> float:
@@ -301,11 +301,11 @@ def _probability(model: Any, text: Text) -> float:
     return float(torch.exp(sum(log_p[len(PROMPT) - 1 + i, t] for i, t in enumerate(text))))
 
 
-def test_nothing_ends_in_time() -> None:
+def test_a_set_in_which_no_text_ends_in_time_raises() -> None:
     constraint = wfsa.compile_regex("a{9}", wfsa.Vocab(_VOCAB, special_token_ids=[0], eos_token_ids=[1]))
     with pytest.raises(DecodingError, match="none of 3 draws ended in the set within max_new_tokens=5"):
         disc_sample(_model(), PROMPT, constraint=constraint, n_draws=3, max_new_tokens=5, memory=False)
-    with pytest.raises(DecodingError, match="no more sequences"):  # memory has seen that there are none
+    with pytest.raises(DecodingError, match="no more sequences"):  # memory has excluded all
         disc_sample(_model(), PROMPT, constraint=constraint, n_draws=None, max_new_tokens=5)
     with pytest.raises(DecodingError, match="none accepted: the model gives the set a mass of about 0"):
         disc_sample(_model(), PROMPT, constraint=constraint, n_draws=None, max_new_tokens=5, memory=False, max_draws=40)
@@ -364,6 +364,6 @@ def test_refused_models() -> None:
 def test_on_a_gpu() -> None:
     model, index = _model(3, spread=0.1).cuda(), _index(_set(3, 0.4, 2))
     law = disc_law(_model(3, spread=0.1), PROMPT, constraint=index, max_new_tokens=index.n_levels)
-    found = disc_sample(model, PROMPT, constraint=index, n_draws=None, n_samples=2000, batch_size=256,
+    result = disc_sample(model, PROMPT, constraint=index, n_draws=None, n_samples=2000, batch_size=256,
                         generator=torch.Generator("cuda").manual_seed(1))  # fmt: skip
-    assert chi_square(_counts(found.samples, law), 2000 * law.truth) > 1e-3
+    assert chi_square(_counts(result.samples, law), 2000 * law.truth) > 1e-3

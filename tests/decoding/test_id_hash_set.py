@@ -28,18 +28,18 @@ def _sets(draw: st.DrawFn) -> tuple[list[int], list[list[int]], list[list[int]]]
         row = st.tuples(row, st.integers(0, len(sizes))).map(lambda x: x[0][: x[1]] + [-1] * (len(sizes) - x[1]))
     rows = draw(st.lists(row, max_size=12))
     wild = st.lists(st.integers(-2, 1 << 33), min_size=len(sizes), max_size=len(sizes))
-    asked = draw(st.lists(st.one_of(row, wild, st.sampled_from(rows) if rows else row), max_size=20))
-    return sizes, rows, asked
+    ids_to_find = draw(st.lists(st.one_of(row, wild, st.sampled_from(rows) if rows else row), max_size=20))
+    return sizes, rows, ids_to_find
 
 
 @given(_sets())
 def test_equal_to_a_set_of_tuples(case: tuple[list[int], list[list[int]], list[list[int]]]) -> None:
-    sizes, rows, asked = case
+    sizes, rows, ids_to_find = case
     ids = IdHashSet(np.asarray(rows, np.int64).reshape(-1, len(sizes)), sizes)
     truth = set(map(tuple, rows))
     assert len(ids) == len(truth)
-    found = ids.contains(torch.tensor(asked, dtype=torch.int64).reshape(-1, len(sizes)))
-    assert found.tolist() == [tuple(row) in truth for row in asked]
+    contained = ids.contains(torch.tensor(ids_to_find, dtype=torch.int64).reshape(-1, len(sizes)))
+    assert contained.tolist() == [tuple(row) in truth for row in ids_to_find]
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -84,6 +84,6 @@ def test_refused(ids: Any, sizes: Any, what: str) -> None:
 
 def test_refused_questions() -> None:
     ids = IdHashSet([[1, 2]], [3, 3])
-    for asked in (torch.zeros(2, 3, dtype=torch.int64), torch.zeros(2, 2)):
+    for ids_to_find in (torch.zeros(2, 3, dtype=torch.int64), torch.zeros(2, 2)):
         with pytest.raises(DecodingError, match="not integers"):
-            ids.contains(asked)
+            ids.contains(ids_to_find)

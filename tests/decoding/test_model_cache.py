@@ -41,15 +41,15 @@ class _Llama(transformers.LlamaForCausalLM):  # type: ignore[misc]
 class NewName(_Llama):
     def forward(self, input_ids: Any, attention_mask: Any = None, position_ids: Any = None, cache: Any = None,
                 use_cache: bool = True) -> Any:  # fmt: skip
-        given = {"input_ids": input_ids, "attention_mask": attention_mask, "position_ids": position_ids}
-        return self._answer("cache", cache, {**given, "use_cache": use_cache})
+        arguments = {"input_ids": input_ids, "attention_mask": attention_mask, "position_ids": position_ids}
+        return self._answer("cache", cache, {**arguments, "use_cache": use_cache})
 
 
 class OldName(_Llama):
     def forward(self, input_ids: Any, attention_mask: Any = None, position_ids: Any = None,
                 past_key_values: Any = None, use_cache: bool = True) -> Any:  # fmt: skip
-        given = {"input_ids": input_ids, "attention_mask": attention_mask, "position_ids": position_ids}
-        return self._answer("past_key_values", past_key_values, {**given, "use_cache": use_cache})
+        arguments = {"input_ids": input_ids, "attention_mask": attention_mask, "position_ids": position_ids}
+        return self._answer("past_key_values", past_key_values, {**arguments, "use_cache": use_cache})
 
 
 def _as(kind: type) -> Any:
@@ -81,9 +81,9 @@ def test_names() -> None:
 def test_trie_beam_search_takes_both_names(kind: type) -> None:
     model = _as(kind)
     options: dict[str, Any] = {"n_beams": 3, "max_new_tokens": 4, "eos_token_id": (), "pad_token_id": 0}
-    found = trie_beam_search(model, [[3, 4, 5], [7]], **options)
+    result = trie_beam_search(model, [[3, 4, 5], [7]], **options)
     plain = trie_beam_search(tiny_model("llama", 0), [[3, 4, 5], [7]], **options)
-    assert torch.equal(found.tokens, plain.tokens) and torch.equal(found.scores, plain.scores)
+    assert torch.equal(result.tokens, plain.tokens) and torch.equal(result.scores, plain.scores)
 
 
 @pytest.mark.parametrize("kind", [NewName, OldName])
@@ -93,18 +93,18 @@ def test_check_tree_takes_both_names(kind: type) -> None:
 
 @pytest.mark.parametrize("kind", [NewName, OldName])
 def test_disc_takes_both_names(kind: type) -> None:
-    found, plain = (
+    result, plain = (
         disc_sample(model, [3, 4, 5], constraint=_index(), n_draws=4, generator=torch.Generator().manual_seed(0))
         for model in (_as(kind), tiny_model("llama", 0))
     )
-    assert [sample.ids for sample in found.samples] == [sample.ids for sample in plain.samples]
+    assert [sample.ids for sample in result.samples] == [sample.ids for sample in plain.samples]
 
 
 @pytest.mark.parametrize("kind", [NewName, OldName])
 def test_item_beam_search_takes_both_names(kind: type) -> None:
     items, prompts = TorchItems(_index()), torch.tensor([[3, 4, 5], [7, 8, 9]])
-    found, plain = (beam_search(model, items, prompts, width=4) for model in (_as(kind), tiny_model("llama", 0)))
-    assert torch.equal(found.beams.nodes, plain.beams.nodes) and torch.equal(found.beams.scores, plain.beams.scores)
+    result, plain = (beam_search(model, items, prompts, width=4) for model in (_as(kind), tiny_model("llama", 0)))
+    assert torch.equal(result.beams.nodes, plain.beams.nodes) and torch.equal(result.beams.scores, plain.beams.scores)
 
 
 def test_searches_do_not_warn_of_a_renamed_cache() -> None:

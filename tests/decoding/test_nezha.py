@@ -70,11 +70,11 @@ def test_a_beam_of_all_ids_ranks_all_ids(kind: Any, options: dict[str, Any]) -> 
     model, head = tiny_model("llama", 0), _head(kind=kind, **options)
     every, scores = _scores(model, head, PROMPTS)
     assert torch.allclose(scores.exp().sum(1), torch.ones(3, dtype=scores.dtype))
-    found = nezha_search(model, head, PROMPTS, n_beams=len(every))
+    result = nezha_search(model, head, PROMPTS, n_beams=len(every))
     best = scores.sort(1, descending=True)
-    assert torch.allclose(found.scores, best.values)
-    assert torch.equal(found.codes, every[best.indices])
-    assert not found.valid.any()
+    assert torch.allclose(result.scores, best.values)
+    assert torch.equal(result.codes, every[best.indices])
+    assert not result.valid.any()
 
 
 @pytest.mark.parametrize("family", ["llama", "qwen3", "gpt2"])
@@ -98,15 +98,17 @@ def test_drafts_are_those_of_the_published_algorithm(options: dict[str, Any], se
     for n_beams in (1, 3, 5, 7, 30, 120):
         for ids in (None, set(items)):
             verify = None if ids is None else IdHashSet(items, SIZES)
-            found = nezha_search(model, head, PROMPTS, n_beams=n_beams, verify=verify)
-            assert found.codes.shape == (3, n_beams, 3)
+            result = nezha_search(model, head, PROMPTS, n_beams=n_beams, verify=verify)
+            assert result.codes.shape == (3, n_beams, 3)
             for request in range(3):
                 expected = drafts(head, hidden[request], n_beams, ids)
                 n = len(expected)
-                assert [tuple(codes) for codes in found.codes[request, :n].tolist()] == [codes for codes, _ in expected]
-                assert found.scores[request, :n].tolist() == pytest.approx([score for _, score in expected])
-                assert (found.codes[request, n:] == -1).all() and torch.isneginf(found.scores[request, n:]).all()
-                assert found.valid[request].tolist() == [ids is not None and i < n for i in range(n_beams)]
+                assert [tuple(codes) for codes in result.codes[request, :n].tolist()] == [
+                    codes for codes, _ in expected
+                ]
+                assert result.scores[request, :n].tolist() == pytest.approx([score for _, score in expected])
+                assert (result.codes[request, n:] == -1).all() and torch.isneginf(result.scores[request, n:]).all()
+                assert result.valid[request].tolist() == [ids is not None and i < n for i in range(n_beams)]
 
 
 def test_the_set_of_ids_filters_before_the_best_are_selected() -> None:
@@ -114,8 +116,8 @@ def test_the_set_of_ids_filters_before_the_best_are_selected() -> None:
     model, head = tiny_model("llama", 0), _head()
     best = {tuple(codes) for codes in nezha_search(model, head, PROMPTS[:1], n_beams=2).codes[0].tolist()}
     others = IdHashSet([codes for codes in itertools.product(*map(range, SIZES)) if codes not in best], SIZES)
-    found = nezha_search(model, head, PROMPTS[:1], n_beams=2, verify=others)
-    assert found.valid.all() and others.contains(found.codes).all()
+    result = nezha_search(model, head, PROMPTS[:1], n_beams=2, verify=others)
+    assert result.valid.all() and others.contains(result.codes).all()
 
 
 def test_no_transition_ignores_the_codes_that_were_chosen() -> None:
@@ -153,9 +155,9 @@ def test_fewer_beams_than_asked_are_flagged() -> None:
     model, head = tiny_model("llama", 0), _head(kind=MixedHead)
     with torch.no_grad():
         head.codes[0].bias[0] = torch.inf * -1  # the item has probability 0, so it is not a beam
-    found = nezha_search(model, head, PROMPTS, n_beams=4, verify=_index(items))
-    assert found.valid.tolist() == [[True, True, True, False]] * 3
-    assert (found.codes[:, 3] == -1).all() and torch.isneginf(found.scores[:, 3]).all()
+    result = nezha_search(model, head, PROMPTS, n_beams=4, verify=_index(items))
+    assert result.valid.tolist() == [[True, True, True, False]] * 3
+    assert (result.codes[:, 3] == -1).all() and torch.isneginf(result.scores[:, 3]).all()
 
 
 HEADS_TO_TRAIN = {
@@ -237,9 +239,9 @@ def test_training_may_leave_the_model_alone() -> None:
     ],
 )
 def test_refused(options: dict[str, Any], what: str) -> None:
-    given = {"model": tiny_model("llama", 0), "head": _head(), "prompts": PROMPTS, "n_beams": 2, **options}
+    arguments = {"model": tiny_model("llama", 0), "head": _head(), "prompts": PROMPTS, "n_beams": 2, **options}
     with pytest.raises(DecodingError, match=what):
-        nezha_search(given.pop("model"), given.pop("head"), given.pop("prompts"), **given)
+        nezha_search(arguments.pop("model"), arguments.pop("head"), arguments.pop("prompts"), **arguments)
 
 
 def test_refused_heads_and_training() -> None:

@@ -1,4 +1,4 @@
-"""What `trie_beam_search` refuses, what it holds, and what it leaves behind."""
+"""`trie_beam_search`: refusals, the entries that it holds, and the model afterwards."""
 
 from __future__ import annotations
 
@@ -139,12 +139,12 @@ def test_check_tree_sees_a_mask_that_is_ignored() -> None:
 
 @pytest.mark.parametrize("collect_every,n_beams", list(itertools.product([1, 2, 5], [1, 3, 6])))
 def test_entries_are_counted(collect_every: int, n_beams: int) -> None:
-    """``live`` is the prompt and the nodes of the trie of the beams' texts; ``held``: no more than that and room."""
+    """``live`` counts the prompt and the nodes of the beams' trie, and ``held`` at most these and the spare room."""
     anything = ListedTokens([(0,)], 50)
     anything.allowed = lambda cursor, device: torch.ones((len(cursor), 50), dtype=torch.bool)  # type: ignore[method-assign]
     anything.sequences *= n_beams
     prompts, new = [[3, 4, 5, 6, 7, 8], [9, 10]], 12
-    found = _search(
+    result = _search(
         prompts=prompts,
         constraint=anything,
         n_beams=n_beams,
@@ -159,31 +159,31 @@ def test_entries_are_counted(collect_every: int, n_beams: int) -> None:
         ]
         for texts in anything.texts
     ]
-    assert list(found.kv.live) == [8, *(8 + sum(nodes) for nodes in tries)]
+    assert list(result.kv.live) == [8, *(8 + sum(nodes) for nodes in tries)]
     room = n_beams * collect_every
-    for t, held in enumerate(found.kv.held):
+    for t, held in enumerate(result.kv.held):
         most = max(len(prompts[i]) + max((nodes[i] for nodes in tries[:t]), default=0) for i in range(2))
         assert held <= 2 * (max(most, 6) + room)
-    assert list(found.kv.batch) == [2 * n_beams * (6 + t) for t in range(new)]
-    assert found.kv.bytes_per_entry == 2 * 2 * 2 * 8 * 8  # layers, keys and values, groups, head_dim, float64
+    assert list(result.kv.batch) == [2 * n_beams * (6 + t) for t in range(new)]
+    assert result.kv.bytes_per_entry == 2 * 2 * 2 * 8 * 8  # layers, keys and values, groups, head_dim, float64
 
 
 def test_a_set_of_fixed_length() -> None:
-    """The ids of items of length 3, without an end token: as many beams as items finds all, by any form."""
+    """A beam per item finds all items of length 3 without an end token, in any form."""
     random = np.random.default_rng(0)
     items = {tuple(row) for row in random.integers(0, 50, (20, 3)).tolist()}
     constraint = ListedTokens(items, 50)
     assert isinstance(constraint, TokenConstraint)
     for form in ("tree", "two_part"):
-        found = _search(constraint=constraint, n_beams=len(items), max_new_tokens=3, form=form)
-        assert {tuple(found.ids(0, j)) for j in range(len(items))} == items
-        assert (found.scores[0].diff() <= 0).all()
+        result = _search(constraint=constraint, n_beams=len(items), max_new_tokens=3, form=form)
+        assert {tuple(result.ids(0, j)) for j in range(len(items))} == items
+        assert (result.scores[0].diff() <= 0).all()
 
 
-# --- left behind -----------------------------------------------------------------------------------------------------
+# --- the model afterwards --------------------------------------------------------------------------------------------
 
 
-def test_the_models_attention_comes_back() -> None:
+def test_the_models_attention_is_restored() -> None:
     model = tiny_model("llama", 0)
     _search(model)
     assert model.config._attn_implementation == "sdpa"
@@ -195,7 +195,7 @@ def test_the_models_attention_comes_back() -> None:
 
 
 def test_a_model_that_keeps_the_shared_attention() -> None:
-    """``set_attn_implementation("wfsa_shared")`` for good: ordinary calls are answered as by sdpa."""
+    """With ``set_attn_implementation("wfsa_shared")`` ordinary calls give the results of sdpa."""
     model, ids = tiny_model("qwen2", 1), torch.tensor([[5, 6, 7, 8], [9, 8, 7, 6]])
     mask = torch.tensor([[0, 0, 1, 1], [1, 1, 1, 1]])
     with torch.no_grad():
@@ -210,7 +210,7 @@ def test_a_model_that_keeps_the_shared_attention() -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_narrower_numbers(dtype: str) -> None:
-    """The forms agree with each other as far as rounding allows: the same best score."""
+    """The forms have the same best score up to rounding."""
     model = tiny_model("llama", 2, dtype=dtype)
     best = [
         _search(model, n_beams=4, max_new_tokens=6, form=form, attention=attention).scores[0, 0].item()
@@ -240,7 +240,7 @@ def test_grammar_states_fork_and_die() -> None:
 
 @pytest.mark.parametrize("end", [None, 49])
 def test_a_catalogue_that_changes_is_searched_as_an_index_of_what_is_live(end: int | None) -> None:
-    """A plain index and a catalogue are taken as they are; tokens become ids by one call."""
+    """A plain index and a catalogue are accepted directly, and one call turns tokens into ids."""
     rows = np.random.default_rng(1).integers(0, 12, (60, 3))
     options: dict[str, Any] = {"vocab_size": 12, "logits_size": 50, "end_token": end}
     names = [f"sku-{number}" for number in range(60)]
@@ -251,10 +251,10 @@ def test_a_catalogue_that_changes_is_searched_as_an_index_of_what_is_live(end: i
     search |= {"max_new_tokens": 3, "eos_token_id": ()} if end is None else {"max_new_tokens": 4, "eos_token_id": end}
     want = _search(constraint=live, **search)
     for constraint in (catalogue, catalogue.items):
-        found = _search(constraint=constraint, **search)
-        assert found.tokens.tolist() == want.tokens.tolist() and found.scores.tolist() == want.scores.tolist()
+        result = _search(constraint=constraint, **search)
+        assert result.tokens.tolist() == want.tokens.tolist() and result.scores.tolist() == want.scores.tolist()
         for request in range(2):
-            ids = catalogue.items.ids_of_tokens(found.tokens[request])
+            ids = catalogue.items.ids_of_tokens(result.tokens[request])
             assert ids == live.ids_of_tokens(want.tokens[request]) and all(ids)
     empty = Catalogue(ItemIndex.build(np.zeros((0, 3), np.int64), **options))
     with pytest.raises(DecodingError, match="the constraint's set is empty"):

@@ -1,4 +1,4 @@
-"""``trie_beam_search`` against ``generate(num_beams=b)`` of `transformers`, and against a search without any cache."""
+"""``trie_beam_search`` equals ``generate(num_beams=b)`` of `transformers`, and a search without any cache."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 PAD, NEW = 49, 14
 FORMS = (("tree", "model"), ("tree", "shared"), ("two_part", "shared"))
-# (beams, length penalty, early stopping, end tokens): ends that are met early, late and never.
+# (beams, length penalty, early stopping, end tokens), with ends that come early, late and never.
 SEARCHES: tuple[tuple[int, float, Any, list[int]], ...] = (
     (2, 1.0, False, [1]),
     (3, 0.0, "never", [1, 2]),
@@ -38,24 +38,24 @@ def _prompts(seed: int, lengths: tuple[int, ...] = (9, 4, 1)) -> list[list[int]]
 
 
 def _generate(model: Any, prompts: list[list[int]], n_beams: int, eos: list[int], **options: Any) -> tuple[Any, Any]:
-    """(sequences without prompts [B, b, T], scores [B, b])"""
+    """Return (sequences without prompts [B, b, T], scores [B, b])."""
     ids, mask = padded(prompts)
-    found = model.generate(
+    result = model.generate(
         ids, attention_mask=mask, num_beams=n_beams, num_return_sequences=n_beams, max_new_tokens=NEW, do_sample=False,
         eos_token_id=eos, pad_token_id=PAD, return_dict_in_generate=True, output_scores=True, **options,
     )  # fmt: skip
-    return found.sequences[:, ids.shape[1] :].view(len(ids), n_beams, -1), found.sequences_scores.view(len(ids), -1)
+    return result.sequences[:, ids.shape[1] :].view(len(ids), n_beams, -1), result.sequences_scores.view(len(ids), -1)
 
 
 @pytest.mark.parametrize("kind", ["sdpa", "eager", "wfsa_shared"])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_tree_is_its_branches(family: str, kind: str) -> None:
-    """The same sums over other columns: equal to the rounding of float64, once no softmax adds in float32."""
+def test_a_tree_equals_its_branches(family: str, kind: str) -> None:
+    """Sums over other columns are equal up to the rounding of float64, if no softmax adds in float32."""
     with softmax_summed_in_float64():
         assert check_tree(tiny_model(family, 0, attention=kind)) < 1e-12
 
 
-# One seed in `make test`, all of them in `make nightly`: each has six searches in three forms. Constraints and eager
+# `make test` has one seed and `make nightly` all; each has six searches in three forms. Constraints and eager
 # attention do not depend on the family, so `make test` has one family for them.
 LESS_BY_DAY = [*(pytest.param(one, marks=pytest.mark.slow) for one in FAMILIES[:-1]), FAMILIES[-1]]
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 5))]
@@ -69,39 +69,39 @@ def test_equal_to_generate(family: str, seed: int) -> None:
         options: dict[str, Any] = {"length_penalty": penalty, "early_stopping": stop}
         if (form, attention) == FORMS[0]:
             sequences, scores = _generate(model, prompts, n_beams, eos, **options)
-        found = trie_beam_search(
+        result = trie_beam_search(
             model, prompts, n_beams=n_beams, max_new_tokens=NEW, eos_token_id=eos, pad_token_id=PAD, collect_every=3,
             form=form, attention=attention, **options,
         )  # fmt: skip
         what = f"{n_beams} beams, penalty {penalty}, early_stopping {stop}, {form}, {attention}"
-        assert torch.equal(found.tokens[:, :, : sequences.shape[2]], sequences), what
-        assert (found.tokens[:, :, sequences.shape[2] :] == PAD).all(), what
-        assert (found.scores - scores).abs().max() < 1e-5, what
+        assert torch.equal(result.tokens[:, :, : sequences.shape[2]], sequences), what
+        assert (result.tokens[:, :, sequences.shape[2] :] == PAD).all(), what
+        assert (result.scores - scores).abs().max() < 1e-5, what
 
 
 @pytest.mark.parametrize("family", LESS_BY_DAY)
 def test_equal_to_generate_with_eager_attention(family: str) -> None:
-    """Padded here, one request a time there: with padding, eager attention in float64 is NaN in `generate`."""
+    """`generate` has one request at a time, since eager attention with padding in float64 is NaN there."""
     model, prompts = tiny_model(family, 7, attention="eager"), _prompts(7)
     for (n_beams, penalty, stop, eos), (form, attention) in itertools.product(SEARCHES[:3], FORMS):
         options: dict[str, Any] = {"length_penalty": penalty, "early_stopping": stop}
         with softmax_summed_in_float64():
-            found = trie_beam_search(
+            result = trie_beam_search(
                 model, prompts, n_beams=n_beams, max_new_tokens=NEW, eos_token_id=eos, pad_token_id=PAD,
                 collect_every=2, form=form, attention=attention, **options,
             )  # fmt: skip
             assert model.config._attn_implementation == "eager"
             for i, prompt in enumerate(prompts):
                 sequences, scores = _generate(model, [prompt], n_beams, eos, **options)
-                assert torch.equal(found.tokens[i, :, : sequences.shape[2]], sequences[0])
-                assert (found.scores[i] - scores[0]).abs().max() < 1e-5
+                assert torch.equal(result.tokens[i, :, : sequences.shape[2]], sequences[0])
+                assert (result.scores[i] - scores[0]).abs().max() < 1e-5
 
 
 @pytest.mark.parametrize("form,attention", FORMS)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_equal_to_a_search_without_a_cache(family: str, form: str, attention: str) -> None:
     model, prompts = tiny_model(family, 11), _prompts(11, (6, 3))
-    found = trie_beam_search(
+    result = trie_beam_search(
         model, prompts, n_beams=3, max_new_tokens=6, eos_token_id=[1, 2, 3], pad_token_id=PAD, collect_every=1,
         form=form, attention=attention,
     )  # fmt: skip
@@ -113,8 +113,8 @@ def test_equal_to_a_search_without_a_cache(family: str, form: str, attention: st
             return torch.log_softmax(logits.float(), 0).numpy()
 
         expected = beam_search(log_probs, 3, 6, (1, 2, 3))
-        assert [tuple(found.ids(i, j)) for j in range(3)] == [text for _, text in expected]
-        assert found.scores[i].tolist() == pytest.approx([score for score, _ in expected], abs=1e-5)
+        assert [tuple(result.ids(i, j)) for j in range(3)] == [text for _, text in expected]
+        assert result.scores[i].tolist() == pytest.approx([score for score, _ in expected], abs=1e-5)
 
 
 # --- with a constraint -----------------------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ TOKENS: list[bytes | None] = [
 GRAMMARS = {
     "free": r"[a-l0-9]{1,30}",
     "words": r"(ab|ba|cc?)+[0-9]{2,6}",
-    "few": r"(a|b)(1|2)c?",  # fewer sentences than some searches have beams, and single ones that are prefixes
+    "few": r"(a|b)(1|2)c?",  # fewer sentences than some searches have beams, some of which are prefixes
     "counted": r"(ab){2,4}c{3,9}",
 }
 
@@ -143,7 +143,7 @@ def _constraint(name: str) -> wfsa.Constraint:
 
 
 def _allowed(constraint: wfsa.Constraint, text: list[int]) -> list[int]:
-    """For ``prefix_allowed_tokens_fn``, which must allow something: a beam that is dead goes on with the end."""
+    """Return the tokens for ``prefix_allowed_tokens_fn``; a dead beam goes on with the end."""
     state = constraint.start()
     for token in text:
         if state.is_finished() or not state.commit(token):
@@ -165,25 +165,25 @@ def test_equal_to_generate_with_a_constraint(family: str, name: str) -> None:
         options: dict[str, Any] = {"length_penalty": penalty, "early_stopping": stop}
         sequences, scores = _generate(model, prompts, n_beams, [EOS], prefix_allowed_tokens_fn=allowed, **options)
         for form, attention in FORMS:
-            found = trie_beam_search(
+            result = trie_beam_search(
                 model, prompts, n_beams=n_beams, max_new_tokens=NEW, eos_token_id=EOS, pad_token_id=PAD,
                 collect_every=3, constraint=constraint, form=form, attention=attention, **options,
             )  # fmt: skip
-            real = found.lengths > 0
-            # What `generate` has beyond ours are beams that do not exist, at scores near -10⁹.
+            real = result.lengths > 0
+            # The additional beams of `generate` do not exist, and have scores near -10⁹.
             assert (scores[~real] < -1e6).all()
-            assert torch.isneginf(found.scores[~real]).all()
-            assert (found.scores - scores)[real].abs().max() < 1e-5
-            assert torch.equal(found.tokens[:, :, : sequences.shape[2]][real], sequences[real])
+            assert torch.isneginf(result.scores[~real]).all()
+            assert (result.scores - scores)[real].abs().max() < 1e-5
+            assert torch.equal(result.tokens[:, :, : sequences.shape[2]][real], sequences[real])
             for i, j in real.nonzero().tolist():
-                ids = found.ids(i, j)
+                ids = result.ids(i, j)
                 assert constraint.start().validate(ids) == len(ids)
                 assert ids[-1] == EOS or len(ids) == NEW
 
 
 @pytest.mark.parametrize("family", ["llama", "gpt2"])
 def test_all_sentences_of_a_small_set(family: str) -> None:
-    """With more beams than sentences each is found, with the score of a plain forward pass."""
+    """With more beams than sentences each sentence is found, with the score of a plain forward pass."""
     constraint = _constraint("few")
     sentences = set()
     stack: list[list[int]] = [[]]
@@ -195,19 +195,19 @@ def test_all_sentences_of_a_small_set(family: str) -> None:
             stack += [[*text, token] for token in _allowed(constraint, text)]
     model, prompt = tiny_model(family, 3), _prompts(3)[0]
     for stop in (False, True, "never"):
-        found = trie_beam_search(
+        result = trie_beam_search(
             model, [prompt], n_beams=40, max_new_tokens=NEW, eos_token_id=EOS, constraint=constraint,
             length_penalty=0.0, early_stopping=stop,
         )  # fmt: skip
-        n = int((found.lengths > 0).sum())
-        assert {tuple(found.ids(0, j)) for j in range(n)} == sentences
+        n = int((result.lengths > 0).sum())
+        assert {tuple(result.ids(0, j)) for j in range(n)} == sentences
         assert n == len(sentences)
         for j in range(n):
-            text = found.ids(0, j)
+            text = result.ids(0, j)
             with torch.no_grad():
                 logits = model(input_ids=torch.tensor([[*prompt, *text]])).logits[0, len(prompt) - 1 : -1]
             steps = torch.log_softmax(logits, -1)[torch.arange(len(text)), torch.tensor(text)]
-            assert found.scores[0, j].item() == pytest.approx(steps.sum().item(), abs=1e-4)
+            assert result.scores[0, j].item() == pytest.approx(steps.sum().item(), abs=1e-4)
 
 
 # --- a real model ----------------------------------------------------------------------------------------------------
@@ -215,7 +215,7 @@ def test_all_sentences_of_a_small_set(family: str) -> None:
 
 @pytest.mark.slow
 def test_equal_to_generate_on_a_real_model() -> None:
-    """SmolLM2-135M in float32, under a JSON Schema; scores as near as float32 lets 30 layers be."""
+    """SmolLM2-135M under a JSON Schema has equal scores up to the rounding of float32 in 30 layers."""
     from benches.decoding.smollm2 import load
     from wfsa.demo.gguf_model import ModelError, find_model
 
@@ -252,11 +252,11 @@ def test_equal_to_generate_on_a_real_model() -> None:
     scores = expected.sequences_scores.view(2, 4)
     sequences = expected.sequences[:, ids.shape[1] :].view(2, 4, -1)
     for form, attention in FORMS:
-        found = trie_beam_search(
+        result = trie_beam_search(
             model, prompts, n_beams=4, max_new_tokens=40, eos_token_id=eos, pad_token_id=eos[0], constraint=constraint,
             form=form, attention=attention,
         )  # fmt: skip
-        assert (found.scores - scores).abs().max() < 1e-3
-        assert torch.equal(found.tokens[:, 0, : sequences.shape[2]], sequences[:, 0])
+        assert (result.scores - scores).abs().max() < 1e-3
+        assert torch.equal(result.tokens[:, 0, : sequences.shape[2]], sequences[:, 0])
         for i, j in itertools.product(range(2), range(4)):
-            assert constraint.start().validate(found.ids(i, j)) == found.lengths[i, j]
+            assert constraint.start().validate(result.ids(i, j)) == result.lengths[i, j]

@@ -1,4 +1,4 @@
-"""The engine as the property tests see it: a case in every mode, before and after an artifact."""
+"""Compiles a case in every mode, directly and through an artifact, and checks states against the oracle."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def build_vocab(vocab: VocabCase) -> wfsa.Vocab:
 
 
 def reloaded(constraint: wfsa.Constraint, vocab: wfsa.Vocab) -> wfsa.Constraint:
-    """Saved and loaded again."""
+    """Return the constraint after saving and loading it."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "case.wfsa"
         constraint.save(path)
@@ -33,13 +33,13 @@ def reloaded(constraint: wfsa.Constraint, vocab: wfsa.Vocab) -> wfsa.Constraint:
 
 
 def constraints(case: Case) -> Iterator[tuple[str, wfsa.Constraint]]:
-    """The case compiled in every way, with a name for messages; each on a vocabulary object of its own."""
+    """Yield the case compiled in every way, with a name for messages; each has its own vocabulary object."""
     for mode in MODES:
         vocab = build_vocab(case.vocab)
         fresh = wfsa.compile(case.grammar, vocab, mode=mode)
         yield mode, fresh
         yield f"{mode}, loaded", reloaded(fresh, vocab)
-        # Loaded beside a second vocabulary object of equal content, whose caches are empty.
+        # Loaded for a second vocabulary object of equal content, whose caches are empty.
         yield f"{mode}, loaded elsewhere", reloaded(fresh, build_vocab(case.vocab))
 
 
@@ -49,7 +49,7 @@ def begin(case: Case) -> TokenText:
 
 
 def check(state: wfsa.State, expected: TokenText, where: str) -> None:
-    """Everything that can be asked of a state without changing it, against the oracle."""
+    """Compare all results of a state that do not change it with the oracle."""
     mask, allowed, n = state.get_mask(), expected.mask(), len(expected.tokens)
     ids = mask.ids().tolist()
     assert ids == sorted(allowed), f"{where}: too many {set(ids) - allowed}, too few {allowed - set(ids)}"

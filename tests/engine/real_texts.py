@@ -103,8 +103,8 @@ def llama_json(text: str) -> bool:
     """Whether ``gbnf/json.gbnf`` derives the text; its tokens are deterministic, so no step needs backtracking."""
 
     def eat(pattern: re.Pattern[str], at: int) -> int:
-        found = pattern.match(text, at)
-        return found.end() if found else -1
+        match = pattern.match(text, at)
+        return match.end() if match else -1
 
     def space(at: int) -> int:
         return eat(_SPACE, at)

@@ -1,12 +1,12 @@
-"""Random grammars, vocabularies and walks, made to be small and to shrink to something a person can read.
+"""Random grammars, vocabularies and walks that are small and shrink to readable cases.
 
-The alphabet is a, b, c, space and é (two bytes), so that overlaps, ambiguities and tokens that end inside a character
-are common instead of rare.  Every draw is a plain list or a small int whose first choice is the simplest: Hypothesis
-shrinks a failure towards one nonterminal, the literal "a", the one-byte tokens and a short walk.
+The alphabet is a, b, c, space and é (two bytes), so that overlaps, ambiguities and tokens that end within a character
+are common.  Every draw is a plain list or a small int whose first choice is the simplest.  So Hypothesis shrinks a
+failure towards one nonterminal, the literal "a", the one-byte tokens and a short walk.
 
 A random grammar may derive nothing; `cases` filters those out, `any_grammars` keeps them for the test of the error.
-A walk is a list of small ints that the test interprets against the mask it sees (`choice(mask, n)`): so it
-follows the grammar wherever a smaller grammar leads, and stays meaningful while the rest of the case shrinks.
+A walk is a list of small ints that the test interprets against the current mask (`choice(mask, n)`).  So it fits every
+grammar, and stays meaningful while the rest of the case shrinks.
 """
 
 from __future__ import annotations
@@ -73,17 +73,17 @@ def _combine(children: st.SearchStrategy[Regular]) -> st.SearchStrategy[Regular]
         st.tuples(children, _bounds).map(lambda x: repeat(x[0], *x[1])),
         st.tuples(children, children).map(lambda x: both(*x)),
         st.tuples(children, children).map(lambda x: minus(*x)),
-        st.tuples(children, children).map(lambda x: Cat(x)),  # as a front end might build it by hand: not simplified
+        st.tuples(children, children).map(lambda x: Cat(x)),  # not simplified, as a front end might build it
         st.tuples(children, _bounds).map(lambda x: Repeat(x[0], *x[1])),
     )
 
 
 def regulars(max_leaves: int = 5) -> st.SearchStrategy[Regular]:
-    """Trees over the alphabet, some with And and Minus."""
+    """Draw trees over the alphabet, some with And and Minus."""
     return st.recursive(_leaves, _combine, max_leaves=max_leaves)
 
 
-# Shapes that real lexers have, and that random trees seldom hit: keywords and names, numbers, strings, comments.
+# Shapes of real lexers that random trees seldom have: keywords and names, numbers, strings, comments.
 _lexemes = st.sampled_from([
     literal("a"), literal("b"), literal(" "), literal("ab"), literal("abc"), literal("é"),
     plus(char_set("abc")),
@@ -120,7 +120,7 @@ _token_bytes = st.lists(st.sampled_from(BYTES), min_size=1, max_size=4).map(byte
 
 @st.composite
 def vocabularies(draw: st.DrawFn) -> VocabCase:
-    """1 to 20 tokens of 1 to 4 bytes; duplicates, partial UTF-8, sometimes a hole, a special token and ends."""
+    """Draw 1 to 20 tokens of 1 to 4 bytes, with duplicates, partial UTF-8, and sometimes a hole and special tokens."""
     tokens: list[bytes] = []
     if draw(st.sampled_from([True, True, True, False])):  # all bytes, so that walks seldom get stuck
         tokens += [bytes([b]) for b in BYTES]
@@ -128,7 +128,7 @@ def vocabularies(draw: st.DrawFn) -> VocabCase:
     special, eos = [], []
     for kind in draw(st.lists(st.sampled_from(["eos", "hole", "special", "special text", "duplicate"]), max_size=4)):
         where = draw(st.integers(0, len(tokens)))
-        taken = any(tokens[i] == SPECIAL_NAME.encode() for i in special)
+        is_used = any(tokens[i] == SPECIAL_NAME.encode() for i in special)
         special = [i + (i >= where) for i in special]
         eos = [i + (i >= where) for i in eos]
         if kind == "eos":
@@ -139,12 +139,12 @@ def vocabularies(draw: st.DrawFn) -> VocabCase:
         elif kind == "duplicate":
             tokens.insert(where, tokens[0])
         else:  # "special text" looks like text and must never match it
-            tokens.insert(where, b"a" if kind == "special text" or taken else SPECIAL_NAME.encode())
+            tokens.insert(where, b"a" if kind == "special text" or is_used else SPECIAL_NAME.encode())
             special.append(where)
     return VocabCase(tuple(tokens), tuple(sorted(special)), tuple(sorted(eos)))
 
 
-# Counted terminals that compete count the same units: those of one grammar differ in their bounds only.
+# Competing counted terminals must count the same units, so those of one grammar differ only in their bounds.
 _counted = st.tuples(
     st.sampled_from([literal(""), literal("b"), star(literal(" "))]),
     st.sampled_from([
@@ -184,7 +184,7 @@ def _counted_terminal(
 
 @st.composite
 def any_grammars(draw: st.DrawFn, policy: str, vocab: VocabCase | None = None, composed: bool = False) -> Grammar:
-    """1 to 5 nonterminals, 1 to 4 terminals; nullable, cyclic, ambiguous, recursive on all sides, perhaps empty."""
+    """Draw a grammar of 1 to 5 nonterminals and 1 to 4 terminals, of any kind, perhaps with an empty language."""
     drawn = draw(st.lists(_words if composed else patterns, min_size=1, max_size=4))
     found: list[Regular | Tokens] = list(drawn)
     if vocab is not None and draw(st.sampled_from([False, False, False, True])):
@@ -219,7 +219,7 @@ def any_grammars(draw: st.DrawFn, policy: str, vocab: VocabCase | None = None, c
         return _with_lists(draw, terminals, n, rules)
     ignore: Iterable[int] = ()
     if policy == "longest" and draw(st.booleans()):
-        # A terminal of its own (whitespace), or, to be nasty, one that the rules use.
+        # A separate terminal (white space), or one that the rules use, too.
         if draw(st.sampled_from([True, True, False])):
             terminals += (Terminal("WS", draw(st.sampled_from([plus(literal(" ")), literal(" "), literal("c")]))),)
             ignore = (len(terminals) - 1,)
@@ -232,7 +232,7 @@ _match = st.sampled_from(["longest", "longest", "shortest", "any"])
 
 
 def _matching(terminal: Terminal, match: str) -> Terminal:
-    """The terminal with this way of matching; one of tokens has none."""
+    """Return the terminal with this way of matching, which a terminal of tokens does not have."""
     if isinstance(terminal.pattern, Tokens):
         return terminal
     pattern = shortest(terminal.pattern) if match == "shortest" else terminal.pattern
@@ -242,7 +242,7 @@ def _matching(terminal: Terminal, match: str) -> Terminal:
 def _with_lists(
     draw: st.DrawFn, terminals: tuple[Terminal, ...], n: int, rules: list[tuple[int, tuple[int, ...]]]
 ) -> Grammar:
-    """The grammar with one or two unordered lists; the start may begin one, and so may their values."""
+    """Add one or two unordered lists to the grammar; the start symbol and values of lists may begin one."""
     found, names, rules, lists = list(terminals), [f"n{i}" for i in range(n)], list(rules), []
     punctuation = st.sampled_from([literal("c"), literal(" "), literal("ba"), char_set("c ")])
     keys = [literal(text) for text in ("a", "b", "ab", "bb", "é", "c")] + [char_set("ab"), plus(literal("a"))]
@@ -251,11 +251,11 @@ def _with_lists(
     names += [f"list{i}" for i in range(n_lists)]
 
     def terminal(pattern: Regular) -> int:
-        known = [i for i, t in enumerate(found) if t.pattern == pattern and not t.priority and t.units is None]
-        if not known or draw(st.booleans()):
+        indices = [i for i, t in enumerate(found) if t.pattern == pattern and not t.priority and t.units is None]
+        if not indices or draw(st.booleans()):
             found.append(Terminal(f"T{len(found)}", pattern))
-            known = [len(found) - 1]
-        return known[0]
+            indices = [len(found) - 1]
+        return indices[0]
 
     def nonterminal(name: str) -> int:
         names.append(name)
@@ -268,7 +268,7 @@ def _with_lists(
         pairs = []
         members: list[tuple[int, ...]] = []
         for number, pattern in enumerate(drawn):
-            kinds = []  # more than one: the same key with other values
+            kinds = []  # several kinds have the same key with different values
             for _ in range(1 if number < n_others else draw(st.sampled_from([1, 1, 1, 2, 3]))):
                 found.append(Terminal(f"K{len(found)}", pattern))
                 key = len(found) - 1
@@ -325,12 +325,12 @@ def cases(draw: st.DrawFn, policies: tuple[str, ...] = ("cfg", "longest")) -> Ca
 
 
 _step = st.integers(0, 19)
-walks = st.one_of(  # left alone, Hypothesis draws mostly walks of one step
+walks = st.one_of(  # by itself Hypothesis draws mostly walks of one step
     st.lists(_step, min_size=1, max_size=3), st.lists(_step, min_size=6, max_size=12), st.lists(_step, min_size=4)
 ).map(lambda walk: walk[:12])
 
 
 def choice(allowed: Iterable[int], n: int) -> int | None:
-    """The n-th of the allowed tokens, cyclically; None if there is none."""
+    """Return the n-th of the allowed tokens, cyclically, or None if there is none."""
     ordered = sorted(allowed)
     return ordered[n % len(ordered)] if ordered else None

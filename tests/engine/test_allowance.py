@@ -1,5 +1,7 @@
-"""A compilation ends when its time or memory is used up, whichever stage it is in, and the limit is not taken for one
-that a part of a schema may do without."""
+"""A compilation ends when its time or memory is used up, in any stage.
+
+``lenient=True`` does not ignore this limit, unlike a limit on a part of a schema.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from wfsa.grammar.allowance import Allowance, Exhausted, check
 pytestmark = pytest.mark.engine
 VOCAB = wfsa.Vocab([*(bytes([b]) for b in range(256)), b"</s>"], special_token_ids=[256], eos_token_ids=[256])
 SECONDS = 0.3
-OVERRUN = 1.0  # of the processor, on a slow one; as a rule it is a thirtieth of that
+OVERRUN = 1.0  # processor seconds of a slow machine; usually a thirtieth
 
 INTEGER = {"type": "integer"}
 
@@ -29,7 +31,7 @@ def optional(n: int) -> dict[str, Any]:
 
 
 def overlapping(n: int) -> dict[str, Any]:
-    """Each branch without all the others."""
+    """Return a schema in which each branch excludes all others."""
     branches = [{"properties": {f"p{i}": INTEGER, f"q{i}": {"enum": [i]}}} for i in range(n)]
     return {"oneOf": [{"properties": {"a": {"oneOf": branches}, "b": {"oneOf": branches[::-1]}}}, *branches]}
 
@@ -81,10 +83,10 @@ LONG: dict[str, Callable[[], tuple[Callable[..., Any], Any]]] = {
 @pytest.mark.parametrize("name", LONG)
 def test_time_limits_hold(name: str) -> None:
     function, source = LONG[name]()
-    begun = time.thread_time()
+    start = time.thread_time()
     with pytest.raises(wfsa.errors.LimitError, match=r"compiling passed 0.3 s in stage .*raise max_seconds"):
         function(source, VOCAB, mode="lazy", max_seconds=SECONDS)
-    assert time.thread_time() - begun < SECONDS + OVERRUN
+    assert time.thread_time() - start < SECONDS + OVERRUN
 
 
 class Cancelled(Exception):
@@ -93,22 +95,22 @@ class Cancelled(Exception):
 
 @pytest.mark.parametrize("name", ["a schema's text", "a regex", "an automaton", "a chain of rules", "Lark's rules"])
 def test_progress_cancels_within_a_long_step(name: str) -> None:
-    """What the caller's function raises reaches the caller, also where a step reports nothing by itself."""
+    """An exception of the caller's function reaches the caller, also from a step that reports no progress."""
     function, source = LONG[name]()
-    begun = time.thread_time()
+    start = time.thread_time()
 
     def check_client(stage: str, fraction: float) -> None:
         assert 0.0 <= fraction <= 1.0
-        if time.thread_time() - begun > SECONDS:
+        if time.thread_time() - start > SECONDS:
             raise Cancelled(stage)
 
     with pytest.raises(Cancelled, match=r"front end|terminals|LR automaton"):
         function(source, VOCAB, mode="lazy", progress=check_client)
-    assert time.thread_time() - begun < SECONDS + OVERRUN
+    assert time.thread_time() - start < SECONDS + OVERRUN
 
 
 class _Watching(Allowance):
-    """Notes the longest time of the processor between two looks at what may be used."""
+    """Records the longest processor time between two checks of the allowance."""
 
     longest = 0.0
     last = 0.0
@@ -117,7 +119,7 @@ class _Watching(Allowance):
         now = time.thread_time()
         self.longest, self.last = max(self.longest, now - self.last), now
         super().check()
-        self.due = 0.0  # every check is one to note
+        self.due = 0.0  # every check is recorded
 
 
 UNBROKEN: dict[str, tuple[Any, ...]] = {
@@ -132,8 +134,8 @@ UNBROKEN: dict[str, tuple[Any, ...]] = {
 
 @pytest.mark.parametrize("seconds", [2.0, pytest.param(6.0, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", UNBROKEN)
-def test_no_stage_goes_on_without_looking(name: str, seconds: float) -> None:
-    """What is asked for in seconds is kept in whatever stage they end."""
+def test_every_stage_checks_its_allowance_often(name: str, seconds: float) -> None:
+    """A limit in seconds holds in every stage."""
     function, source = UNBROKEN[name]
     with _Watching(None) as watching:
         watching.last = time.thread_time()
@@ -144,7 +146,7 @@ def test_no_stage_goes_on_without_looking(name: str, seconds: float) -> None:
         assert max(watching.longest, time.thread_time() - watching.last) < OVERRUN
 
 
-def test_lenient_does_not_do_without_what_took_too_long() -> None:
+def test_lenient_does_not_ignore_a_time_limit() -> None:
     with pytest.raises(wfsa.errors.LimitError, match="max_seconds"):
         wfsa.compile_json_schema(
             overlapping(60), VOCAB, max_seconds=SECONDS, lenient=True
@@ -163,10 +165,12 @@ except wfsa.errors.LimitError as error:
 
 
 def test_memory_limits_hold() -> None:
-    """What grows is measured, so the limit is well below what the schema takes, and above a page; and the process is a
-    new one, since another may have memory to give that it has used before."""
-    told = subprocess.run([sys.executable, "-c", GROWING], capture_output=True, text=True, timeout=120, check=True)
-    assert re.match(r"compiling passed 8 MB in stage .*raise max_memory", told.stdout)
+    """The limit is on growth, so it is well below the schema's need and above a page.
+
+    The test needs a new process, since an older one may reuse freed memory.
+    """
+    process = subprocess.run([sys.executable, "-c", GROWING], capture_output=True, text=True, timeout=120, check=True)
+    assert re.match(r"compiling passed 8 MB in stage .*raise max_memory", process.stdout)
     assert wfsa.compile_json_schema(INTEGER, VOCAB, max_memory=1 << 30).stats["complete"]
 
 

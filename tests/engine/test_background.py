@@ -1,4 +1,4 @@
-"""Tables that a thread of the process expands, beside those who decode: the same masks, the same tables, no waiting."""
+"""A background thread expands tables next to decoding threads: equal masks and tables, without waiting."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.engine.test_threads import GRAMMARS, fresh_vocab, program, together
 
 pytestmark = pytest.mark.engine
 
-# Takes long: many contexts, each with strings of a length of its own.
+# This takes long: many contexts, each with strings of another length.
 WIDE = {
     "properties": {
         f"key{i}": {"type": "string", "pattern": f"^[a-z]{{1,{i % 9 + 2}}}[0-9]*(-{i})?$"} for i in range(300)
@@ -31,7 +31,7 @@ def wide(mode: str, vocab: wfsa.Vocab | None = None) -> wfsa.Constraint:
 
 
 @pytest.mark.parametrize("name", GRAMMARS)
-def test_it_ends_with_what_ahead_of_time_makes(name: str) -> None:
+def test_background_tables_equal_those_made_ahead(name: str) -> None:
     ahead, behind = GRAMMARS[name](fresh_vocab(), "ahead"), GRAMMARS[name](fresh_vocab(), "background")
     assert behind.wait(60)
     assert behind.to_bytes() == ahead.to_bytes()
@@ -40,7 +40,7 @@ def test_it_ends_with_what_ahead_of_time_makes(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", GRAMMARS)
-def test_masks_beside_it_are_those_of_a_lazy_constraint(name: str) -> None:
+def test_masks_during_expansion_equal_those_of_a_lazy_constraint(name: str) -> None:
     alone = [program(GRAMMARS[name](fresh_vocab(), "lazy"), seed) for seed in range(4)]
     for _ in range(10):
         constraint = GRAMMARS[name](fresh_vocab(), "background")
@@ -49,7 +49,7 @@ def test_masks_beside_it_are_those_of_a_lazy_constraint(name: str) -> None:
         assert [program(constraint, seed) for seed in range(4)] == alone
 
 
-def test_complete_at_the_end_though_texts_made_some_of_it() -> None:
+def test_tables_are_complete_though_texts_made_some_of_them() -> None:
     constraint = wide("background")
     seen = [program(constraint, seed) for seed in range(3)]
     assert constraint.wait(60) and constraint.stats["complete"] and "complete" in repr(constraint)
@@ -59,7 +59,7 @@ def test_complete_at_the_end_though_texts_made_some_of_it() -> None:
 
 
 def test_waiting_ends_in_time() -> None:
-    ahead_of_it = [wide("background") for _ in range(30)]  # a second of work, so it cannot be through already
+    ahead_of_it = [wide("background") for _ in range(30)]  # a second of work, so it cannot have ended already
     constraint = wide("background")
     began = time.monotonic()
     assert not constraint.wait(0)
@@ -71,7 +71,7 @@ def test_waiting_ends_in_time() -> None:
     assert wfsa.compile_texts(["a", "b"], fresh_vocab()).wait(0)
 
 
-def test_saved_in_whatever_state_it_is() -> None:
+def test_a_constraint_can_be_saved_at_any_time_of_its_expansion() -> None:
     vocab = fresh_vocab()
     constraint = wide("background", vocab)
     files = [constraint.to_bytes()]
@@ -101,10 +101,10 @@ def test_a_lazy_constraint_can_be_expanded_later() -> None:
     assert ahead.wait(0)
 
 
-def test_it_stops_where_nobody_holds_the_constraint() -> None:
+def test_expansion_stops_when_the_constraint_is_dropped() -> None:
     for _ in range(20):
         wide("background")
-    constraint = wide("background")  # it has its turn though those before it were not through
+    constraint = wide("background")  # it has its turn although earlier ones are not done
     state = constraint.start()
     del constraint
     gc.collect()
@@ -122,7 +122,7 @@ def test_small_ones_do_not_wait_for_large_ones() -> None:
     assert all(constraint.wait(60) for constraint in large)
 
 
-def test_a_limit_leaves_the_rest_to_texts() -> None:
+def test_after_a_limit_texts_expand_the_rest() -> None:
     constraint = wfsa.compile_lark(
         'start: (A | B)*\nA: /[ab]*a[ab]{4}/\nB: /[ab]*b[ab]{5}/', fresh_vocab(), mode="background", max_lexer_states=20
     )  # fmt: skip
@@ -153,7 +153,7 @@ from tests.engine.test_background import wide, program
 
 
 def run(what: str) -> str:
-    """What a process of its own says; it ends by itself, and well."""
+    """Return the output of a child process, which must end with exit code 0."""
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     code = ON_ITS_OWN.format(root=root, what=what)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
@@ -161,12 +161,12 @@ def run(what: str) -> str:
     return done.stdout.strip()
 
 
-def test_the_process_ends_while_it_is_at_work() -> None:
+def test_the_process_may_end_during_expansion() -> None:
     assert run("kept = wide('background'); print(kept.wait(0.01))") == "False"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="NO fork on this system")
-def test_fork_while_it_is_at_work() -> None:
+def test_the_process_may_fork_during_expansion() -> None:
     said = run("""
 expected = program(wide("lazy"), 1)
 for k in range(10):
@@ -185,8 +185,8 @@ print("good")
     assert said == "good"
 
 
-def test_who_extends_is_let_before_it() -> None:
-    """Texts that need what is missing have it while the thread is at work, however long its own steps are."""
+def test_texts_that_extend_tables_go_before_the_background_thread() -> None:
+    """Texts get missing entries while the thread works, however long its own steps are."""
     waits: list[float] = []
 
     def decode(constraint: wfsa.Constraint, done: Callable[[], bool]) -> None:

@@ -1,7 +1,7 @@
-"""What bad input gets: an error of the project's own types that says what is wrong, with the state or file unharmed.
+"""Bad input gets an error of the project's own types that says what is wrong, and leaves the state or file unchanged.
 
-Grammars and schemas, token ids, mask buffers, the end of the text, rollbacks, and artifacts.  Random damage is in
-``tests/fuzz``; here every kind of it has a named test.
+The inputs are grammars and schemas, token ids, mask buffers, the end of the text, rollbacks, and artifacts.  Random
+damage is in ``tests/fuzz``; here every kind of damage has a named test.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def vocab() -> wfsa.Vocab:
 
 
 def vocab_of_pairs(vocab: wfsa.Vocab) -> wfsa.Vocab:
-    """With tokens that go past the end of a terminal."""
+    """Return a vocabulary with tokens that go past the end of a terminal."""
     return wfsa.Vocab([*(vocab.tokens[i] for i in range(256)), b"a ", b"ab", b"bca", b" a"])
 
 
@@ -44,7 +44,7 @@ def state(vocab: wfsa.Vocab) -> wfsa.State:
 
 
 def unharmed(state: wfsa.State) -> None:
-    """The state is what the fixture made: one `a` of `[ab]{2,3}`."""
+    """Check that the state is as the fixture made it: after one `a` of `[ab]{2,3}`."""
     assert state.n_commits == 1
     assert state.get_mask().ids().tolist() == [97, 98]
     assert not state.is_accepting()
@@ -168,18 +168,18 @@ def test_limits(vocab: wfsa.Vocab) -> None:
         wfsa.compile_regex("a", vocab, mode="lazy", max_seconds=0)
     with pytest.raises(wfsa.errors.LimitError, match="max_seconds"):
         wfsa.compile_regex("a", vocab, max_seconds=0)
-    wfsa.compile_lark("start: /a{500}/", vocab)  # what was compiled before under another limit changes nothing
+    wfsa.compile_lark("start: /a{500}/", vocab)  # an earlier compilation under another limit has no effect
     with pytest.raises(wfsa.errors.LimitError, match="more than 10 DFA states"):
         wfsa.compile_lark("start: /a{500}/", vocab, max_terminal_states=10)
 
 
-def test_the_clock_is_looked_at_often(vocab: wfsa.Vocab) -> None:
-    """Eight LR states of a long rule were one slice, which took half a minute, whatever max_seconds said."""
+def test_the_clock_is_checked_often(vocab: wfsa.Vocab) -> None:
+    """Eight LR states of a long rule were once one slice, which took half a minute in spite of max_seconds."""
     seen: list[float] = []
     source = "root ::= [a-z]" + " root" * 90 + " | [a-z]"
     wfsa.compile_gbnf(source, vocab_of_pairs(vocab), progress=lambda name, _: seen.append(time.thread_time()))
     longest = max(later - sooner for sooner, later in pairwise(seen))
-    assert longest < (seen[-1] - seen[0]) / 3  # seconds: 0.009 of 0.08; some slices are done at once, 5 ms of them
+    assert longest < (seen[-1] - seen[0]) / 3  # seconds: 0.009 of 0.08; several slices of 5 ms in all may run together
 
 
 # --- tokens ------------------------------------------------------------------------------------------------------
@@ -251,8 +251,8 @@ def test_bytes_of_another_layout(data: Any, state: wfsa.State) -> None:
 
 
 def test_a_limit_passed_on_demand(vocab: wfsa.Vocab) -> None:
-    """The state that had no place was half there, and asking for it again read past the end."""
-    grammar = "start: A | B\nA: /(ab){9}/\nB: /(ab){8}b/"  # states of one component are no more than the components
+    """A repeated request for a state beyond the limit once read past the end of a table."""
+    grammar = "start: A | B\nA: /(ab){9}/\nB: /(ab){8}b/"  # states of one component are bounded by the components
     state = wfsa.compile_lark(grammar, vocab, mode="lazy", max_lexer_states=4).start()
     with pytest.raises(wfsa.errors.LimitError, match="4 states"):
         while state.commit_bytes(b"ab"):
@@ -399,7 +399,7 @@ def test_bad_batch(state: wfsa.State) -> None:
     assert (batch == state.get_mask().bitmask).all()
 
 
-def test_states_are_not_made_by_hand() -> None:
+def test_states_cannot_be_constructed_directly() -> None:
     for kind in (wfsa.State, wfsa.TokenMask):
         with pytest.raises(TypeError, match="comes from"):
             kind()
@@ -420,7 +420,7 @@ def data(vocab: wfsa.Vocab) -> bytes:
 
 
 def edited(data: bytes, change: Callable[[dict[str, Any], dict[str, Any]], None]) -> bytes:
-    """An artifact with another head or other tensors, and the checksum that belongs to them."""
+    """Return the artifact with another header or other tensors, and a matching checksum."""
     length = int.from_bytes(data[:8], "little")
     head = json.loads(json.loads(data[8 : 8 + length])["__metadata__"]["wfsa"])
     tensors = load_tensors(data)
@@ -443,7 +443,7 @@ def test_truncated(data: bytes, vocab: wfsa.Vocab) -> None:
 
 
 def test_flipped(data: bytes, vocab: wfsa.Vocab) -> None:
-    """No flipped byte loads as something else."""
+    """No artifact with a flipped byte loads as another constraint."""
     whole = wfsa.Constraint.from_bytes(data, vocab)
     masks = whole.start().get_mask()
     step = max(1, len(data) // 1500)
@@ -453,12 +453,12 @@ def test_flipped(data: bytes, vocab: wfsa.Vocab) -> None:
             bad = bytearray(data)
             bad[i] ^= flip
             try:
-                got = wfsa.Constraint.from_bytes(bytes(bad), vocab)
+                actual = wfsa.Constraint.from_bytes(bytes(bad), vocab)
             except wfsa.errors.ArtifactError as e:
                 refused += 1
                 assert "\n" not in str(e)
             else:
-                assert got.start().get_mask() == masks
+                assert actual.start().get_mask() == masks
                 assert load_tensors(bytes(bad)).keys() == load_tensors(data).keys()
     assert refused > 1000 or step == 1
 
@@ -528,7 +528,7 @@ def test_bad_head(key: str, data: bytes, vocab: wfsa.Vocab) -> None:
             wfsa.Constraint.from_bytes(edited(data, lambda head, _, v=value: head.update({key: v})), vocab)  # type: ignore[misc]
 
 
-def test_names_that_are_too_few(data: bytes, vocab: wfsa.Vocab) -> None:
+def test_too_few_names_are_refused(data: bytes, vocab: wfsa.Vocab) -> None:
     for key in ("terminal_names", "terminal_origins"):
         with pytest.raises(wfsa.errors.ArtifactError, match="names"):
             wfsa.Constraint.from_bytes(edited(data, lambda head, _, k=key: head[k].pop()), vocab)  # type: ignore[misc]
@@ -551,9 +551,9 @@ NOTHING = "the grammar derives nothing: "
 
 
 @pytest.mark.parametrize("pattern", ["(?<=a)b", "a(?!.*)", "a^b", r"[^\s\S]", "(?=a)b", "^$a", "b(?=c)"])
-def test_a_pattern_that_matches_no_text_is_told_as_such(pattern: str, vocab: wfsa.Vocab) -> None:
-    told = f"{NOTHING}the pattern matches no text; look-arounds and anchors see"
-    with pytest.raises(wfsa.errors.GrammarError, match=told) as caught:
+def test_a_pattern_that_matches_no_text_is_reported(pattern: str, vocab: wfsa.Vocab) -> None:
+    message = f"{NOTHING}the pattern matches no text; look-arounds and anchors see"
+    with pytest.raises(wfsa.errors.GrammarError, match=message) as caught:
         wfsa.compile_regex(pattern, vocab)
     assert "recursion" not in str(caught.value)
 

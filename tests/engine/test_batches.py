@@ -1,4 +1,4 @@
-"""Masks of many states at once are those that each state tells by itself, whoever computes them and whatever ends."""
+"""Masks of a batch equal those of its states one by one, for any number of threads."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def wander(states: list[wfsa.State], choose: random.Random) -> None:
 
 
 def begin(constraints: list[wfsa.Constraint], n: int, choose: random.Random) -> list[wfsa.State]:
-    """n states, some of them equal, some the very same."""
+    """Return n states, some of them equal, some identical."""
     states: list[wfsa.State] = []
     for _ in range(n):
         again = choose.choice(states) if states and choose.random() < 0.3 else None
@@ -46,7 +46,7 @@ def begin(constraints: list[wfsa.Constraint], n: int, choose: random.Random) -> 
 
 
 def alone(states: list[wfsa.State], words: int) -> np.ndarray:
-    """The masks of forks, one after the other, by the call for one."""
+    """Return the masks of forks, computed one by one."""
     out = np.empty((len(states), words), np.int32)
     for row, state in enumerate(states):
         state.fork().fill_bitmask(out, row=row)
@@ -55,7 +55,7 @@ def alone(states: list[wfsa.State], words: int) -> np.ndarray:
 
 @settings(max_examples=30)
 @given(n=st.integers(1, 150), threads=st.integers(1, 9), seed=st.integers(0, 1 << 20))
-def test_a_batch_is_its_states(constraints: list[wfsa.Constraint], n: int, threads: int, seed: int) -> None:
+def test_a_batch_equals_its_states(constraints: list[wfsa.Constraint], n: int, threads: int, seed: int) -> None:
     choose = random.Random(seed)
     states = begin(constraints, n, choose)
     words = (constraints[0].vocab.n_tokens + 31) // 32 + choose.randint(0, 1)
@@ -87,7 +87,7 @@ def test_batches_of_several_threads_share_the_helpers(constraints: list[wfsa.Con
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="NO fork on this system")
 def test_a_child_makes_its_own_helpers(constraints: list[wfsa.Constraint]) -> None:
-    """Also where other threads were in the middle of a batch when the process forked."""
+    """This holds also if other threads were within a batch when the process forked."""
     assert run_batches(constraints, 0)
     with ThreadPoolExecutor(3) as threads:
         others = [threads.submit(run_batches, constraints, seed) for seed in range(1, 7)]
@@ -125,7 +125,7 @@ def test_helpers_do_not_outlive_the_process(busy: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(CORES < 2 or not Path("/proc/self/task").exists(), reason="NO helpers, or no list of threads here")
-def test_helpers_that_nobody_asks_end(constraints: list[wfsa.Constraint]) -> None:
+def test_idle_helpers_end(constraints: list[wfsa.Constraint]) -> None:
     script = """
 import os, sys, time, numpy as np, wfsa
 vocab = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"<eos>"], special_token_ids=[256], eos_token_ids=[256])

@@ -1,4 +1,4 @@
-"""Whatever a front end meets, a host sees errors of wfsa only: hostile requests, and defects that nobody foresaw."""
+"""A host sees only errors of wfsa, for hostile requests and for defects of front ends."""
 
 from __future__ import annotations
 
@@ -106,11 +106,11 @@ def test_hostile_sources_of_a_store_get_errors_of_wfsa(name: str) -> None:
         store.get(source, kind=kind, max_seconds=5.0)
 
 
-def test_a_number_that_python_cannot_hold_is_told_as_such() -> None:
-    told = r"the exponent of a number is beyond 999,999,999,999,999,999; at \$"
-    with pytest.raises(wfsa.errors.SchemaError, match=told):
+def test_a_number_that_python_cannot_hold_is_reported() -> None:
+    message = r"the exponent of a number is beyond 999,999,999,999,999,999; at \$"
+    with pytest.raises(wfsa.errors.SchemaError, match=message):
         wfsa.compile_json_schema(HUGE_EXPONENT, VOCAB)
-    with pytest.raises(wfsa.errors.SchemaError, match=told):
+    with pytest.raises(wfsa.errors.SchemaError, match=message):
         wfsa.check_json_schema(HUGE_EXPONENT)
     with pytest.raises(wfsa.errors.SchemaError, match=r"a whole number has more than 4,300 digits; at \$"):
         wfsa.compile_json_schema('{"const": %s}' % ("1" * 5000), VOCAB)
@@ -126,14 +126,14 @@ def fails(*_: Any, **__: Any) -> Any:
 
 def test_a_defect_in_the_schema_front_end_is_a_schema_error_with_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wfsa.grammar.json_schema.lowering.Document", fails)
-    told = r"ZeroDivisionError in .*lowering.py:\d+: nobody foresaw this at 14; .* report .*; at \$\.properties\.a$"
+    message = r"ZeroDivisionError in .*lowering.py:\d+: nobody foresaw this at 14; .* report .*; at \$\.properties\.a$"
     for compiled in (lambda: wfsa.compile_json_schema({}, VOCAB), lambda: wfsa.check_json_schema({})):
-        with pytest.raises(wfsa.errors.SchemaError, match=told) as caught:
+        with pytest.raises(wfsa.errors.SchemaError, match=message) as caught:
             compiled()
         assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
-def test_a_defect_behind_the_front_end_is_a_grammar_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_defect_after_the_front_end_is_a_grammar_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wfsa.compilation, "automaton", fails)
     with pytest.raises(wfsa.errors.GrammarError, match="this is a defect of wfsa") as caught:
         wfsa.compile_regex("a", VOCAB)
@@ -142,9 +142,12 @@ def test_a_defect_behind_the_front_end_is_a_grammar_error(monkeypatch: pytest.Mo
         wfsa.compile_json_schema({}, VOCAB)
 
 
-def test_memory_and_stack_that_are_used_up_are_limits() -> None:
-    for error, told in ((RecursionError("x"), "nests deeper than Python's stack"), (MemoryError(), "no memory left")):
-        with pytest.raises(wfsa.errors.LimitError, match=told) as caught, Boundary(wfsa.errors.SchemaError):
+def test_exhausted_memory_and_stack_are_limit_errors() -> None:
+    for error, message in (
+        (RecursionError("x"), "nests deeper than Python's stack"),
+        (MemoryError(), "no memory left"),
+    ):
+        with pytest.raises(wfsa.errors.LimitError, match=message) as caught, Boundary(wfsa.errors.SchemaError):
             raise error
         assert caught.value.__cause__ is error
 
@@ -154,13 +157,13 @@ class Hostile(Exception):
         raise KeyError
 
 
-def test_an_exception_without_a_text_is_told() -> None:
-    told = r"Hostile in .*: no text; this is a defect"
-    with pytest.raises(wfsa.errors.GrammarError, match=told), Boundary(wfsa.errors.GrammarError):
+def test_an_exception_without_a_message_is_reported() -> None:
+    message = r"Hostile in .*: no text; this is a defect"
+    with pytest.raises(wfsa.errors.GrammarError, match=message), Boundary(wfsa.errors.GrammarError):
         raise Hostile
 
 
-def test_what_is_ours_or_the_callers_passes() -> None:
+def test_errors_of_wfsa_and_of_the_caller_pass_through() -> None:
     class Cancelled(Exception):
         pass
 

@@ -1,4 +1,4 @@
-"""Tokens to the end, and masks under a budget, against their definitions and against a search over all tokens."""
+"""Tokens to the end and masks under a budget agree with their definitions and with a search over all tokens."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ from wfsa.grammar.ir import Grammar, Terminal
 from wfsa.grammar.regular import Words
 
 pytestmark = pytest.mark.engine
-MOST = 3  # tokens: all ways to go on up to here are tried
+MOST = 3  # tokens: all continuations up to this length are tried
 
 
 def fewest_tokens(text: TokenText, with_end: bool) -> int | None:
-    """Tokens to the end, by trying all; None where there are more than MOST.  `with_end`: is there an end token?"""
+    """Return the tokens to the end by trying all, or None if there are more than MOST.
+
+    `with_end` says whether the vocabulary has an end token.
+    """
     level = [text]
     for n in range(MOST + 1):
         if any(one.finished or (not with_end and one.is_sentence()) for one in level):
@@ -32,7 +35,7 @@ def fewest_tokens(text: TokenText, with_end: bool) -> int | None:
 
 
 def known(state: wfsa.State) -> bool:
-    """Is it known how many tokens a text needs?  Not under "longest"."""
+    """Whether the state reports how many tokens its text needs, which is not so under "longest"."""
     try:
         needs(state)
     except wfsa.errors.StateError as error:
@@ -48,7 +51,7 @@ def after(state: wfsa.State, token_id: int) -> wfsa.State:
 
 
 def needs(state: wfsa.State) -> int | None:
-    """min_tokens; None where the vocabulary spells no end."""
+    """Return min_tokens, or None if the vocabulary spells no end."""
     try:
         return state.min_tokens()
     except wfsa.errors.StateError as error:
@@ -58,7 +61,7 @@ def needs(state: wfsa.State) -> int | None:
 
 
 def check_masks(state: wfsa.State, with_end: bool) -> None:
-    """Under each budget the tokens after which the text can be completed, by trying every token."""
+    """Check under each budget, by trying every token, that a mask has those after which the text can be completed."""
     least = needs(state)
     if least is None:
         return
@@ -85,7 +88,7 @@ def check_masks(state: wfsa.State, with_end: bool) -> None:
 
 
 @given(cases(), walks, st.sampled_from(MODES), st.booleans())
-def test_masks_are_what_the_tokens_leave(case: Case, walk: list[int], mode: Any, saved: bool) -> None:
+def test_masks_have_the_tokens_that_leave_enough_budget(case: Case, walk: list[int], mode: Any, saved: bool) -> None:
     vocab = build_vocab(case.vocab)
     constraint: wfsa.Constraint = wfsa.compile(case.grammar, vocab, mode=mode)
     if saved:
@@ -113,7 +116,7 @@ def test_masks_are_what_the_tokens_leave(case: Case, walk: list[int], mode: Any,
         text = after_token
 
 
-def test_what_no_token_spells_alone_may_be_spelled_with_what_follows() -> None:
+def test_a_byte_without_a_token_may_be_part_of_a_longer_token() -> None:
     grammar = Grammar((Terminal("T", Words(frozenset([b"b", b"c"]))),), ("n",), ((0, ()), (0, (0, 0))), 0, "cfg", ())
     state = wfsa.compile(grammar, wfsa.Vocab([b"bc"])).start()
     check_masks(state, with_end=False)
@@ -125,7 +128,7 @@ BYTE_TOKENS = VocabCase((*(bytes([b]) for b in range(256)), b"</s>"), (), (256,)
 
 
 @given(any_grammars("cfg"), walks, st.sampled_from(MODES))
-def test_where_tokens_are_bytes_it_is_the_shortest_end(grammar: Any, walk: list[int], mode: Any) -> None:
+def test_with_bytes_as_tokens_min_tokens_is_the_shortest_end(grammar: Any, walk: list[int], mode: Any) -> None:
     case = Case(grammar, BYTE_TOKENS)
     if case.oracle().derives_nothing:
         return
@@ -135,7 +138,7 @@ def test_where_tokens_are_bytes_it_is_the_shortest_end(grammar: Any, walk: list[
     for n in [*walk, None]:
         try:
             closing = state.shortest_completion()
-        except wfsa.errors.LimitError:  # a search, and its budget is spent on lists with many ways to go on
+        except wfsa.errors.LimitError:  # the search reaches its limit on lists with many continuations
             return
         assert closing is not None
         assert state.min_tokens() == len(closing) + 1
@@ -146,7 +149,7 @@ def test_where_tokens_are_bytes_it_is_the_shortest_end(grammar: Any, walk: list[
 
 
 @given(cases(("cfg",)), st.lists(st.integers(0, 19), min_size=40), st.integers(0, 4), st.sampled_from(MODES))
-def test_whoever_keeps_to_the_masks_comes_to_an_end(case: Case, choices: list[int], more: int, mode: Any) -> None:
+def test_every_walk_within_the_masks_ends_in_time(case: Case, choices: list[int], more: int, mode: Any) -> None:
     state = wfsa.compile(case.grammar, build_vocab(case.vocab), mode=mode).start()
     if not known(state):
         return
@@ -188,8 +191,8 @@ TREES = {"type": "array", "items": TREE, "minItems": 2}
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("schema", [{}, TREE, DEEP, TREES, {"enum": ["a", "aaaaaaaaa"]}])
 @pytest.mark.parametrize("budget", [*range(58, 80), 200, 500])
-def test_whoever_opens_all_that_can_be_opened_comes_to_an_end(mode: Any, schema: Any, budget: int) -> None:
-    """Each time what needs most; so that what is said of a limit to be far has to hold for as long as it says."""
+def test_a_walk_that_opens_everything_ends_in_time(mode: Any, schema: Any, budget: int) -> None:
+    """The walk always takes the token that needs most, which tests the bound for masks far from the limit."""
     state = wfsa.compile_json_schema(schema, OPENING, mode=mode).start()
     asks = state.fork()
     for left in range(budget, 0, -1):
@@ -203,11 +206,11 @@ def test_whoever_opens_all_that_can_be_opened_comes_to_an_end(mode: Any, schema:
     assert state.is_finished()
 
 
-# --- as people use it -------------------------------------------------------------------------------------------------
+# --- typical uses -----------------------------------------------------------------------------------------------------
 
 @given(text_sets, st.lists(st.binary(min_size=1, max_size=3), min_size=1, max_size=8), st.integers(0, 9), st.booleans())
 @example([b"</s>", b"a"], [b"<", b"/s", b">"], 0, True)  # the letters of an end token
-def test_texts_of_a_closed_set_need_what_a_search_finds(
+def test_min_tokens_of_closed_sets_equals_a_search(
     texts: list[bytes], tokens: list[bytes], n: int, ends: bool
 ) -> None:
     vocab = wfsa.Vocab([*tokens, b"</s>"], eos_token_ids=[len(tokens)] if ends else [], special_token_ids=[len(tokens)])
@@ -228,7 +231,7 @@ def test_texts_of_a_closed_set_need_what_a_search_finds(
     check_masks(state, ends)
 
 
-def test_large_sets_count_the_texts_behind_each_token() -> None:
+def test_large_sets_count_the_texts_after_each_token() -> None:
     texts = [f"{n:05d}".encode() for n in range(5_000)] + [b"1", b"0123456789"]
     vocab = wfsa.Vocab([*(bytes([b]) for b in range(256)), b"000", b"0123", b"</s>"], eos_token_ids=[258])
     state = wfsa.compile_texts(texts, vocab).start()
@@ -305,17 +308,17 @@ def test_batches_take_a_budget_for_each_state() -> None:
         assert state.commit_bytes(b'{"name":"abcd' + b"e" * k)
     done = constraint.start()
     assert done.commit_bytes(b'{"name":"abcde","age":1}') and done.commit(264)
-    asked = [*states, done]
+    batch = [*states, done]
     budgets = [10, None, 12, 40, 10, 0]
     rows = np.full((6, (len(VOCAB.tokens) + 31) // 32), -1, np.int32)
-    wfsa.fill_bitmasks(asked, rows, threads=2, max_tokens=budgets)
-    for row, state, budget in zip(rows, asked, budgets, strict=True):
+    wfsa.fill_bitmasks(batch, rows, threads=2, max_tokens=budgets)
+    for row, state, budget in zip(rows, batch, budgets, strict=True):
         assert (row == state.get_mask(max_tokens=budget).bitmask).all()
     before = rows.copy()
     with pytest.raises(wfsa.errors.BudgetError, match="max_tokens=3 is too small"):
-        wfsa.fill_bitmasks(asked, rows, max_tokens=[3, *budgets[1:]])
+        wfsa.fill_bitmasks(batch, rows, max_tokens=[3, *budgets[1:]])
     with pytest.raises(wfsa.errors.StateError, match="max_tokens must have one entry for each of 6 states, not 1"):
-        wfsa.fill_bitmasks(asked, rows, max_tokens=[3])
+        wfsa.fill_bitmasks(batch, rows, max_tokens=[3])
     assert (rows == before).all()
 
 
@@ -339,8 +342,8 @@ def test_deep_texts() -> None:
     assert mask.ids().tolist() == [ord("]")]
 
 
-def test_what_is_not_known_is_said() -> None:
-    """`min_tokens` raises, and masks go without a budget; a property says so beforehand."""
+def test_unknown_min_tokens_raises() -> None:
+    """`min_tokens` raises and masks ignore the budget; a property of the constraint says so beforehand."""
     for constraint, why in [
         (wfsa.compile_json_schema({"type": "array", "uniqueItems": True}, VOCAB), "items have to differ"),
         (wfsa.compile_lark('start: "a" B\nB: /b+/', VOCAB), "matched as long as they can be"),

@@ -1,4 +1,4 @@
-"""What is kept for the next constraint stays within one budget, whatever is compiled, and never decides a result."""
+"""Caches for later constraints stay within one budget, and never change a result."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def default_budget() -> Iterator[None]:
 
 
 def schema(k: int) -> dict[str, Any]:
-    """One that no other k has anything in common with."""
+    """Return a schema that has nothing in common with those of other k."""
     words = [f"{k:x}-{i * k % 997:x}" for i in range(60)]
     texts = {"type": "string", "pattern": f"^[a-z{k % 10}]{{2,{5 + k % 30}}}(-[b-y]+{k}|[^{k % 7}x]{k})*$"}
     return {"type": "object", "properties": {f"n{k}": texts, "word": {"enum": words}}}
@@ -45,7 +45,7 @@ def within_budget() -> bool:
     return all(0 <= cache["bytes"] <= cache["limit"] for cache in parts)
 
 
-def test_caches_tell_what_they_hold() -> None:
+def test_caches_report_their_contents() -> None:
     vocab = small_vocab()
     wfsa.caches.set_cache_bytes(0)
     wfsa.caches.set_cache_bytes(DEFAULT_BUDGET)
@@ -83,11 +83,11 @@ def test_vocabularies_share_the_budget_and_leave_it() -> None:
         wfsa.compile_json_schema(schema(k), one)
     held = wfsa.caches.cache_info()["walks and universes"]
     assert held["bytes"] == sum(one.cache_info()[name]["bytes"] for name in ("walks", "universes"))
-    wfsa.caches.set_cache_bytes(held["bytes"] * 16 // 10 + 1600)  # there is room for no more
+    wfsa.caches.set_cache_bytes(held["bytes"] * 16 // 10 + 1600)  # no room for more
     for k in range(3):
         wfsa.compile_json_schema(schema(k), two)
     before = [sum(vocab.cache_info()[name]["bytes"] for name in ("walks", "universes")) for vocab in (one, two)]
-    assert before[0] < before[1] <= held["bytes"] + 1000  # those of the first one were not asked for meanwhile
+    assert before[0] < before[1] <= held["bytes"] + 1000  # the entries of the first one were not used meanwhile
     assert sum(before) == wfsa.caches.cache_info()["walks and universes"]["bytes"]
     del one
     left = settled(lambda: wfsa.caches.cache_info()["walks and universes"]["bytes"], lambda now: now == before[1])
@@ -96,7 +96,7 @@ def test_vocabularies_share_the_budget_and_leave_it() -> None:
 
 @settings(max_examples=20)
 @given(steps=st.lists(st.tuples(st.integers(0, 5), st.sampled_from([0, 5_000, 40_000, 1 << 20, 1 << 40])), max_size=6))
-def test_no_budget_decides_a_result(steps: list[tuple[int, int]]) -> None:
+def test_results_do_not_depend_on_the_budget(steps: list[tuple[int, int]]) -> None:
     vocab = small_vocab()
     for k, budget in steps:
         wfsa.caches.set_cache_bytes(budget)
@@ -128,19 +128,19 @@ def test_budgets_out_of_range(bad: int) -> None:
     assert wfsa.caches.cache_info()["total"]["limit"] == DEFAULT_BUDGET
 
 
-# --- automata, which Python keeps --------------------------------------------------------------------------------
+# --- the cache of automata in Python -----------------------------------------------------------------------------
 
 
 def test_automata_are_bounded_in_bytes() -> None:
-    """The least recently used go; what is asked for stays."""
-    kept = regular._AutomatonCache(40_000)  # type: ignore[attr-defined]
+    """The least recently used automata are dropped, and used ones stay."""
+    cache = regular._AutomatonCache(40_000)  # type: ignore[attr-defined]
     one = regular.automaton(literal("abc"))
     for i in range(200):
-        kept.put((i, 0), one)
-        assert kept.find((0, 0)) is one
-        assert kept.info()["bytes"] <= kept.info()["limit"]
-    assert kept.find((199, 0)) is one and kept.find((1, 0)) is None
-    assert kept.info()["entries"] < 40
+        cache.put((i, 0), one)
+        assert cache.find((0, 0)) is one
+        assert cache.info()["bytes"] <= cache.info()["limit"]
+    assert cache.find((199, 0)) is one and cache.find((1, 0)) is None
+    assert cache.info()["entries"] < 40
 
 
 @given(
@@ -153,21 +153,21 @@ def test_automata_are_bounded_in_bytes() -> None:
         max_size=60,
     )
 )
-def test_automata_beside_a_list_of_what_was_used(calls: list[tuple[str, int]]) -> None:
-    """What is found was put; and of what was used, nothing goes before what was used less recently, but by halves."""
-    kept, order = regular._AutomatonCache(8_000), list[int]()  # type: ignore[attr-defined]
+def test_automata_are_dropped_in_the_order_of_their_last_use(calls: list[tuple[str, int]]) -> None:
+    """A hit was stored before; entries are dropped after less recently used ones, up to halves of the cache."""
+    cache, order = regular._AutomatonCache(8_000), list[int]()  # type: ignore[attr-defined]
     one = regular.automaton(literal("abc"))
     for what, n in calls:
         if what == "limit":
-            kept.set_limit(n)
-        elif what == "put" or kept.find((n, 0)) is not None:
-            kept.put((n, 0), one)
+            cache.set_limit(n)
+        elif what == "put" or cache.find((n, 0)) is not None:
+            cache.put((n, 0), one)
             order = [k for k in order if k != n] + [n]
-        info = kept.info()
+        info = cache.info()
         assert info["bytes"] <= info["limit"]
-        there = [k for k in order if (k, 0) in kept.young or (k, 0) in kept.old]
+        there = [k for k in order if (k, 0) in cache.young or (k, 0) in cache.old]
         assert len(there) == info["entries"]
-        assert {k for k, _ in kept.young} <= set(there)
-        assert all((k, 0) in kept.young for k in there[len(there) - len(kept.young) :])
-    kept.set_limit(0)
-    assert kept.info() == {"entries": 0, "bytes": 0, "limit": 0}
+        assert {k for k, _ in cache.young} <= set(there)
+        assert all((k, 0) in cache.young for k in there[len(there) - len(cache.young) :])
+    cache.set_limit(0)
+    assert cache.info() == {"entries": 0, "bytes": 0, "limit": 0}

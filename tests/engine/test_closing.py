@@ -1,4 +1,4 @@
-"""A shortest end of a text, and stop tokens of its own, against oracles that try everything."""
+"""A shortest end of a text, and stop tokens of a sequence, agree with oracles that try everything."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tests.engine.strategies import BYTES, Case, cases, choice, walks
 from tests.oracles.mask import TokenText
 
 pytestmark = pytest.mark.engine
-MOST = 4  # bytes: all texts up to here are tried
-TRIED = BYTES + b"\x00\x80"  # and what is in complements: another character, another second half of é
+MOST = 4  # bytes: all texts up to this length are tried
+TRIED = BYTES + b"\x00\x80"  # and bytes of complements: another character, another second half of é
 
 
 def shortest_end(text: TokenText) -> int | None:
-    """Bytes of a shortest end, by trying all of them; None where they have more than MOST."""
+    """Return the number of bytes of a shortest end by trying all, or None if it is more than MOST."""
     level = [text]
     for length in range(MOST + 1):
         if any(one.is_sentence() for one in level):
@@ -30,7 +30,7 @@ def shortest_end(text: TokenText) -> int | None:
 
 
 @given(cases(), walks, st.sampled_from(MODES), st.booleans())
-def test_no_end_is_shorter(case: Case, walk: list[int], mode: Any, saved: bool) -> None:
+def test_closing_is_shortest(case: Case, walk: list[int], mode: Any, saved: bool) -> None:
     vocab = build_vocab(case.vocab)
     constraint: wfsa.Constraint = wfsa.compile(case.grammar, vocab, mode=mode)
     if saved:
@@ -38,16 +38,18 @@ def test_no_end_is_shorter(case: Case, walk: list[int], mode: Any, saved: bool) 
     state, text = constraint.start(), begin(case)
     for n in [*walk, None]:
         want = shortest_end(text)
-        found = state.shortest_completion(MOST)
+        completion = state.shortest_completion(MOST)
         if text.finished:
-            assert found == b""
+            assert completion == b""
             break
         if want is None:
-            assert found is None
+            assert completion is None
         else:
-            assert found is not None and len(found) == want
+            assert completion is not None and len(completion) == want
             after = state.fork()
-            assert after.commit_bytes(found) and after.is_accepting() and state.shortest_completion(want - 1) is None
+            assert (
+                after.commit_bytes(completion) and after.is_accepting() and state.shortest_completion(want - 1) is None
+            )
         token_id = None if n is None else choice(text.mask(), n)
         if token_id is None:
             break
@@ -58,11 +60,11 @@ def test_no_end_is_shorter(case: Case, walk: list[int], mode: Any, saved: bool) 
 
 
 @given(cases(), walks, st.sampled_from(MODES), st.sets(st.integers(0, 30), min_size=1, max_size=3))
-def test_stop_tokens_stand_for_the_end(case: Case, walk: list[int], mode: Any, some: set[int]) -> None:
-    """The mask is the oracle's text tokens without the stop tokens, and these exactly where the text is a sentence.
+def test_stop_tokens_replace_the_end_token(case: Case, walk: list[int], mode: Any, some: set[int]) -> None:
+    """A mask has the oracle's tokens without the stop tokens, and has these exactly where the text is a sentence.
 
-    Where no other tokens spell some byte of the stop tokens, tokens that lead to what only a stop token spells are
-    missing, too: test_stop_tokens.py says which.
+    If no other tokens spell some byte of the stop tokens, tokens that lead to texts that only a stop token spells are
+    missing, too; test_stop_tokens.py checks which.
     """
     vocab = build_vocab(case.vocab)
     stops = {i % vocab.n_tokens for i in some}
@@ -72,10 +74,10 @@ def test_stop_tokens_stand_for_the_end(case: Case, walk: list[int], mode: Any, s
         with pytest.raises(wfsa.errors.StateError, match="is a token of the grammar"):
             constraint.start(stop_token_ids=stops)
         return
-    kept = {
+    text_ids = {
         token for i, token in enumerate(case.vocab.tokens) if i not in {*stops, *ends, *case.vocab.special_token_ids}
     }
-    all_spelled = all(bytes([byte]) in kept for byte in BYTES)
+    all_spelled = all(bytes([byte]) in text_ids for byte in BYTES)
     try:
         state, text = constraint.start(stop_token_ids=stops), begin(case)
     except wfsa.errors.StateError as error:
@@ -131,19 +133,19 @@ PERSON: dict[str, Any] = {
         ('{"name": "Ada", "age": 36, "tags": [], "kind": "other"}', ""),
     ],
 )
-def test_documents_are_closed_by_what_they_lack(mode: Any, text: str, end: str) -> None:
-    """Open values and many required names: the estimate has to lead there, since trying all texts would not end."""
+def test_closing_adds_the_missing_parts_of_a_document(mode: Any, text: str, end: str) -> None:
+    """With open values and many required names the estimate must guide the search, which would not end otherwise."""
     state = wfsa.compile_json_schema(PERSON, BYTE_VOCAB, mode=mode).start()
     assert state.commit_bytes(text.encode())
-    found = state.shortest_completion()
-    assert found is not None and len(found) == len(end)
-    assert state.commit_bytes(found) and state.is_accepting()
+    completion = state.shortest_completion()
+    assert completion is not None and len(completion) == len(end)
+    assert state.commit_bytes(completion) and state.is_accepting()
     json.loads(state.output_bytes())
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_sets_of_names_that_no_text_had_yet(mode: Any) -> None:
-    """In any order: which names are written is a state that is made when it is first met, and closing meets it."""
+def test_closing_makes_new_sets_of_names(mode: Any) -> None:
+    """In any order, the set of written names is a state that is made on first use, also by closing."""
     schema = {
         "properties": {name: {"enum": [1]} for name in "abcd"},
         "required": ["a", "c"],
@@ -155,15 +157,15 @@ def test_sets_of_names_that_no_text_had_yet(mode: Any) -> None:
     for text, end in [("{", '"a":1,"c":1}'), ('{"d":1', ',"a":1,"c":1}'), ('{"c":1,"b"', ':1,"a":1}')]:
         state = constraint.start()
         assert state.commit_bytes(text.encode())
-        found = state.shortest_completion()
-        assert found is not None and len(found) == len(end), (text, found)
-        assert state.commit_bytes(found) and state.is_accepting()
+        completion = state.shortest_completion()
+        assert completion is not None and len(completion) == len(end), (text, completion)
+        assert state.commit_bytes(completion) and state.is_accepting()
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("more", [{"required": ["a"]}, {"minProperties": 1}, {"anyOf": [{"required": ["a"]}]}])
 def test_lists_in_any_order_that_have_not_begun(mode: Any, more: dict[str, Any]) -> None:
-    """Their first member leads to a state with a set, in which completions were not looked for."""
+    """The first member leads to a state with a set, in which completions once were not searched."""
     inner = {"type": "object", "properties": {"a": {"enum": [1]}}, "additionalProperties": False, **more}
     schema = {"type": "object", "properties": {"x": inner}, "required": ["x"], "additionalProperties": False}
     options = wfsa.grammar.json_schema.SchemaOptions(property_order="any")
@@ -182,7 +184,7 @@ def test_deep_texts_are_closed() -> None:
     assert state.shortest_completion(limit=0) == b""
 
 
-def test_a_budget_is_kept() -> None:
+def test_the_limit_of_the_search_holds() -> None:
     state = wfsa.compile_regex("(a|b){30}c", BYTE_VOCAB, mode="lazy").start()
     with pytest.raises(wfsa.errors.LimitError, match="not found among 3 ways"):
         state.shortest_completion(max_steps=3)
@@ -201,7 +203,7 @@ def in_any_order(schema: dict[str, Any], mode: Any = "ahead") -> wfsa.Constraint
 @pytest.mark.parametrize("mode", ["ahead", "lazy"])
 @pytest.mark.parametrize("n", [4, 10, 60])
 def test_required_names_in_any_order_are_closed(n: int, mode: Any) -> None:
-    """With a token for each byte, an end is as long as the tokens say, but for the end token."""
+    """With a token per byte, the end is as long as min_tokens, apart from the end token."""
     names = [f"name{i}" for i in range(n)]
     schema = {"type": "object", "properties": {name: {"type": "integer"} for name in names}, "required": names}
     for closed in ({"additionalProperties": False}, {"minProperties": n + 3}, {"maxProperties": n + 1}):
@@ -224,7 +226,7 @@ CONDITIONS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("condition", CONDITIONS, ids=[json.dumps(one) for one in CONDITIONS])
-def test_lists_with_conditions_are_closed_as_shortly_as_tokens_say(condition: dict[str, Any]) -> None:
+def test_closing_of_lists_with_conditions_agrees_with_min_tokens(condition: dict[str, Any]) -> None:
     try:
         state = in_any_order({**EMPTY_LIST, **condition}).start()
     except wfsa.errors.SchemaError:

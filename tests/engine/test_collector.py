@@ -1,4 +1,4 @@
-"""The cyclic collector is held back while a constraint is compiled, and on again afterwards, whatever happens."""
+"""The cyclic collector is off while a constraint is compiled, and on again afterwards in every case."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def collector_on() -> Iterator[None]:
     gc.enable()
 
 
-def test_it_is_off_while_compiling_and_on_afterwards() -> None:
+def test_the_collector_is_off_while_compiling_and_on_afterwards() -> None:
     seen = []
     wfsa.compile_json_schema(SCHEMA, VOCAB, progress=lambda stage, fraction: seen.append(gc.isenabled()))
     assert seen
@@ -34,19 +34,19 @@ def test_it_is_off_while_compiling_and_on_afterwards() -> None:
     assert gc.isenabled()
 
 
-def test_it_is_on_after_an_error() -> None:
+def test_the_collector_is_on_after_an_error() -> None:
     with pytest.raises(wfsa.errors.SchemaError):
         wfsa.compile_json_schema({"type": "no such type"}, VOCAB)
     assert gc.isenabled()
 
 
-def test_what_was_off_stays_off() -> None:
+def test_a_collector_that_was_off_stays_off() -> None:
     gc.disable()
     wfsa.compile_json_schema(SCHEMA, VOCAB)
     assert not gc.isenabled()
 
 
-def test_the_last_holder_turns_it_on() -> None:
+def test_the_last_compilation_turns_the_collector_on() -> None:
     a, b = HeldCollector(), HeldCollector()
     a.hold()
     b.hold()
@@ -70,7 +70,7 @@ def test_many_threads_compile() -> None:
     assert gc.isenabled()
 
 
-def test_a_long_compilation_lets_it_go(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_compilation_turns_the_collector_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compilation, "MOST_SECONDS", 0.0)
     seen: list[bool] = []
 
@@ -82,7 +82,7 @@ def test_a_long_compilation_lets_it_go(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_due_collection_is_made_at_the_end() -> None:
-    """Of the young generations: what the next allocation would else pay for; never of the oldest one."""
+    """Only young generations are collected, for which the next allocation would pay otherwise, never the oldest."""
     generations: list[int] = []
 
     def note(phase: str, info: dict[str, int]) -> None:
@@ -92,11 +92,11 @@ def test_a_due_collection_is_made_at_the_end() -> None:
     gc.callbacks.append(note)
     try:
         held.hold()
-        kept: list[list[None]] = [[] for _ in range(2 * gc.get_threshold()[0])]
+        alive: list[list[None]] = [[] for _ in range(2 * gc.get_threshold()[0])]
         assert not generations
         held.let_go()
         collected = list(generations)
-        kept.clear()
+        alive.clear()
         gc.collect(0)
         generations.clear()
         held.hold()
@@ -104,7 +104,7 @@ def test_a_due_collection_is_made_at_the_end() -> None:
         none_due = list(generations)
     finally:
         gc.callbacks.remove(note)
-    assert collected in ([0, 0], [1, 1])  # it starts and stops
+    assert collected in ([0, 0], [1, 1])  # start and stop
     assert not none_due
 
 
@@ -148,7 +148,7 @@ FRONT_ENDS: dict[str, Callable[[], object]] = {
 
 @pytest.mark.parametrize("name", FRONT_ENDS)
 def test_compiling_leaves_nothing_on_a_cycle(name: str) -> None:
-    """What a compilation drops is freed at once: else a server's next request pays for the collector."""
+    """Dropped objects of a compilation are freed at once; otherwise the next request pays for the collector."""
     gc.disable()
     with contextlib.suppress(wfsa.errors.SchemaError):
         FRONT_ENDS[name]()
@@ -156,11 +156,11 @@ def test_compiling_leaves_nothing_on_a_cycle(name: str) -> None:
     gc.set_debug(gc.DEBUG_SAVEALL)
     try:
         with contextlib.suppress(wfsa.errors.SchemaError):
-            _kept = FRONT_ENDS[name]()  # only what was dropped on the way is to be found
+            _kept = FRONT_ENDS[name]()  # only dropped intermediate objects may remain
         gc.collect()
-        found = Counter(f"{type(one).__module__}.{type(one).__qualname__}" for one in gc.garbage)
+        counts = Counter(f"{type(one).__module__}.{type(one).__qualname__}" for one in gc.garbage)
     finally:
         gc.set_debug(0)
         gc.garbage.clear()
         gc.collect()
-    assert not found
+    assert not counts

@@ -1,4 +1,4 @@
-"""What the compiler's driver refuses, reports and limits."""
+"""Refusals, reports and limits of the compiler's driver."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_expected_survives_saving(tmp_path: object) -> None:
         (Cat((literal("<"), Repeat(Unit(literal("a")), 0, None), literal("ab"))), (0, 2), "begins a unit"),
     ],
 )
-def test_what_cannot_be_counted(pattern: Regular, units: tuple[int, int], message: str) -> None:
+def test_terminals_that_cannot_be_counted_are_refused(pattern: Regular, units: tuple[int, int], message: str) -> None:
     vocab = wfsa.Vocab([b"a", b"<", b">"])
     with pytest.raises(wfsa.errors.GrammarError, match=message):
         wfsa.compile(Grammar((Terminal("t", pattern, units=units),), ("s",), ((0, (0,)),), 0), vocab)

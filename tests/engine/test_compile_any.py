@@ -1,4 +1,4 @@
-"""``wfsa.compile`` takes what is given by its type, and says what to call for anything else."""
+"""``wfsa.compile`` chooses the front end by the type of its argument, and names a remedy for other types."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Desk:
 
 
 def texts(constraint: wfsa.Constraint, *candidates: str) -> list[str]:
-    """Those of the candidates that are sentences."""
-    found = []
+    """Return the candidates that are sentences."""
+    results = []
     for text in candidates:
         state = constraint.start()
         if state.commit_bytes(text.encode()) and state.is_accepting():
-            found.append(text)
-    return found
+            results.append(text)
+    return results
 
 
 def book(guests: int) -> None:
@@ -108,8 +108,8 @@ def test_choices_of_an_enum() -> None:
 
 def test_stop_tokens_by_text_and_by_name() -> None:
     constraint = wfsa.compile_regex("a", VOCAB)
-    for given, ids in ((["\n\n"], [256]), (["<|end|>", "\n"], [258, 10]), ([256, "<eos>"], [256, 257])):
-        state = constraint.start(stop_token_ids=given)
+    for stops, ids in ((["\n\n"], [256]), (["<|end|>", "\n"], [258, 10]), ([256, "<eos>"], [256, 257])):
+        state = constraint.start(stop_token_ids=stops)
         assert state.commit_bytes(b"a") and sorted(state.get_mask().ids().tolist()) == sorted(ids)
     for wrong in (["\n\n\n"], [""], "\n"):
         with pytest.raises(wfsa.errors.StateError, match=r"no token of the vocabulary is|must be a list"):

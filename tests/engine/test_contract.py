@@ -1,7 +1,7 @@
-"""One contract for every kind of constraint and its states: grammars ahead, lazy and loaded, texts built and loaded.
+"""All kinds of constraints and states obey one contract: grammars (ahead, lazy, loaded) and texts (built, loaded).
 
-Each kind here has the same language, the words of WORDS, so that one slow oracle judges them all: every token is tried
-against every word.
+Each kind here has the same language, the words of WORDS, so that one slow oracle judges all of them, by trying every
+token against every word.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def constraint(request: pytest.FixtureRequest) -> Iterator[wfsa.Constraint]:
 
 
 def oracle(prefix: bytes, stop_token_ids: list[int] | None) -> set[int]:
-    """The tokens that may follow: each is tried against each word."""
+    """Return the tokens that may follow, by trying each against each word."""
     stops = set([EOS, END] if stop_token_ids is None else stop_token_ids)
     allowed = stops if prefix in WORDS else set()
     for token_id, token in enumerate(TOKENS):
@@ -63,7 +63,7 @@ def oracle(prefix: bytes, stop_token_ids: list[int] | None) -> set[int]:
 
 
 def check(state: wfsa.State, prefix: bytes, stop_token_ids: list[int] | None) -> None:
-    """Everything that can be asked, against the oracle."""
+    """Compare all results of the state with the oracle."""
     want = oracle(prefix, stop_token_ids)
     assert state.get_mask().ids().tolist() == sorted(want)
     below = [w[len(prefix) :] for w in WORDS if w.startswith(prefix)]
@@ -159,7 +159,7 @@ def test_commit_tokens_takes_what_validate_counts(constraint: wfsa.Constraint) -
             constraint.start().commit_tokens(wrong)  # type: ignore[arg-type]
 
 
-def test_no_bytes_are_no_commit(constraint: wfsa.Constraint) -> None:
+def test_no_bytes_are_not_a_commit(constraint: wfsa.Constraint) -> None:
     state = constraint.start()
     assert state.commit_bytes(b"") and state.n_commits == 0
     assert state.commit_tokens([0, 1, EOS]) == 3 and state.commit_bytes(b"") and state.n_commits == 3
@@ -167,7 +167,7 @@ def test_no_bytes_are_no_commit(constraint: wfsa.Constraint) -> None:
     assert not state.is_finished() and state.is_accepting()
 
 
-def test_stop_ids_that_cannot_be(constraint: wfsa.Constraint) -> None:
+def test_invalid_stop_ids_are_refused(constraint: wfsa.Constraint) -> None:
     with pytest.raises(wfsa.errors.StateError, match="no text could end"):
         constraint.start(stop_token_ids=[])
     for bad in (-1, VOCAB.n_tokens):
@@ -194,7 +194,7 @@ def test_batches_of_all_kinds() -> None:
     states = [make().start(stop_token_ids=stops) for make in KINDS.values() for stops in (None, [STOP])]
     for state in states[::3]:
         state.commit_bytes(b"ab")
-    states += [states[0], states[3]]  # the same one in two rows
+    states += [states[0], states[3]]  # the same state in two rows
     for threads in (1, 3):
         batch = np.full((len(states), 3), -1, np.int32)
         wfsa.fill_bitmasks(states, batch, threads=threads)
@@ -225,7 +225,7 @@ def test_files(constraint: wfsa.Constraint, tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["c.wfsa"]
 
 
-def test_reprs_tell(constraint: wfsa.Constraint) -> None:
+def test_reprs_are_informative(constraint: wfsa.Constraint) -> None:
     shown = repr(constraint)
     assert type(constraint).__name__ in shown and VOCAB.fingerprint[:12] in shown and "20 tokens" in shown
     assert ("complete" in shown) == constraint.stats["complete"]
@@ -245,7 +245,7 @@ def test_constraints_do_not_change(constraint: wfsa.Constraint) -> None:
         constraint.start().constraint = None  # type: ignore[misc]
 
 
-def test_which_text() -> None:
+def test_finished_texts_have_their_index() -> None:
     constraint = wfsa.compile_texts(["b", "ab", "b", "abc"], VOCAB)
     state = constraint.start()
     assert len(constraint) == state.n_texts == 3 and state.text_index() == -1

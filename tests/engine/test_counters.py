@@ -1,4 +1,4 @@
-"""Masks inside long counters: every token of a real vocabulary, tried one by one, at many lengths.
+"""Masks inside long counters are right for every token of a real vocabulary, at many lengths.
 
 Counted terminals have one profile for all lengths (ext/profiles/inside.hpp), and inside patterns the profile of one
 copy of a counter serves all copies (ext/regular/likeness.hpp); the twin here is commit itself.

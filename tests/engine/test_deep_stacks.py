@@ -1,7 +1,7 @@
-"""Stacks of a million states, chains of a million forks, tokens of many terminals: nothing overflows the C stack.
+"""Stacks of a million states, chains of a million forks and tokens of many terminals do not overflow the C stack.
 
 The default run has a quarter of a million: a recursion overflows a stack of 8 MB there, too, if a call takes 32 bytes.
-Each case runs in a process of its own, so that one that dies is a failure with a name.
+Each case runs in its own process, so that a process that dies is a failure with a name.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ assert state.commit_bytes(b"(" * N) and allowed(state) == [b"(", b"n"]
 assert state.commit_bytes(b"n" + b")" * (N - 1)) and allowed(state) == [b")", b");"]
 assert state.commit_bytes(b")") and allowed(state) == [b";"]
 """,
-    # Through several nonterminals, so that normalisation leaves it: each end may be the end of all before.
+    # Recursion through several nonterminals, which normalisation keeps: each end may be the end of all before.
     "ends of everything": """
 rules = [("r", ["s", "c"]), ("s", ["a", "u"]), ("s", ["n"]), ("u", ["b", "s"]), ("u", ["b", "s", "b"])]
 c = constraint(rules, MODE, [b"nc", b"nb", b"bb", b"bc"])
@@ -50,7 +50,7 @@ assert state.commit_bytes(b"ab" * N) and allowed(state) == [b"a", b"n", b"nc", b
 assert state.commit_bytes(b"n") and allowed(state) == [b"b", b"c", b"bb", b"bc"]
 assert state.commit_bytes(b"c") and state.is_accepting()
 """,
-    # Two nonterminals for one byte, so that every node stands on two, at all depths.
+    # Two nonterminals for one byte, so that every node has two nodes below it, at all depths.
     "branching": """
 rules = [("r", ["s", "c"]), ("s", ["p", "u"]), ("s", ["q", "v"]), ("s", ["n"]), ("p", ["a"]), ("q", ["a"])]
 rules += [("u", ["b", "s"]), ("u", ["b", "s", "b"]), ("v", ["b", "s"]), ("v", ["b", "s", "d"])]
@@ -101,7 +101,7 @@ for longest in (True, False):
 
 
 def run(n: int, code: str) -> None:
-    """An AssertionError with the process's last words, if it fails or dies."""
+    """Run code in a process; raise AssertionError with its last output if it fails or dies."""
     command = [sys.executable, "-c", f"{PRELUDE}N = {n}\n{code}"]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert ended.returncode == 0, f"exit {ended.returncode}: {ended.stderr[-2000:]}"

@@ -1,4 +1,4 @@
-"""Arrays whose items must differ: masks, commits and verdicts, against jsonschema-rs and against trying.
+"""Arrays whose items must differ: masks, commits and verdicts, against jsonschema-rs and against trying all tokens.
 
 Invariant: a document is derived if and only if it is valid; a token is in the mask if and only if its bytes can be
 committed; no walk through the masks ends without a document.
@@ -98,7 +98,7 @@ def test_walks_end_in_valid_documents(schema: dict[str, Any], seed: int, mode: s
         choices = [t for t in plain if len(TOKENS[t]) > 1 or chr(TOKENS[t][0]) in '[]{}",:01aebtrufalsn']
         if END in allowed or (step > 12 and any(t in choices for t in b'"]}')):
             choices = [END] if END in allowed else [t for t in choices if TOKENS[t] in (b'"', b"]", b"}")]
-        if re.search(rb"\de[-+]?\d+$", text):  # json.loads reads 1e309 as infinite, which is no number of JSON
+        if re.search(rb"\de[-+]?\d+$", text):  # json.loads reads 1e309 as infinity, which is not a number of JSON
             choices = [t for t in choices or allowed if not TOKENS[t][:1].isdigit()]
         token = rng.choice(choices or allowed)
         assert state.commit(token)
@@ -125,7 +125,7 @@ def test_fork_rollback_and_artifact(tmp_path: Any) -> None:
 @pytest.mark.parametrize(
     ("schema", "text", "stuck"),
     [
-        # A quote ends an item that is new, but another one would have to come, and could only repeat it.
+        # A quote ends a new item, but the next item would be required and could only repeat it.
         ({"minItems": 3, "prefixItems": [{"type": "integer"}, {}], "items": {"const": "a"}}, b'[1,"a', b'"'),
         ({"minItems": 2, "prefixItems": [{"type": "string"}], "items": {"const": "a"}}, b'["a', b'"'),
         ({"minItems": 2, "prefixItems": [{"type": "string"}], "items": {"const": "a"}}, b'["b', b""),
@@ -133,7 +133,7 @@ def test_fork_rollback_and_artifact(tmp_path: Any) -> None:
         ({"minItems": 2, "prefixItems": [{"type": "integer"}], "items": {"enum": [7, 70]}}, b"[7", b""),
     ],
 )
-def test_the_first_item_that_leaves_none(schema: dict[str, Any], text: bytes, stuck: bytes) -> None:
+def test_an_item_that_leaves_no_other_is_refused(schema: dict[str, Any], text: bytes, stuck: bytes) -> None:
     vocab = wfsa.Vocab([*TOKENS, b"</s>"], special_token_ids=[END], eos_token_ids=[END])
     state = wfsa.compile_json_schema({"type": "array", "uniqueItems": True, **schema}, vocab).start()
     assert state.commit_bytes(text)
@@ -144,7 +144,7 @@ def test_the_first_item_that_leaves_none(schema: dict[str, Any], text: bytes, st
 
 @pytest.mark.parametrize("first", [b"[1,2]", b"[1, 2]", b"[ 1 ,2\n]"])
 def test_white_space_hides_no_item(first: bytes) -> None:
-    """A bracket could only begin the same array again, however that was laid out."""
+    """A bracket could only begin an equal array again, in any layout."""
     vocab = wfsa.Vocab([*TOKENS, b"</s>"], special_token_ids=[END], eos_token_ids=[END])
     items = {"anyOf": [{"const": [1, 2]}, {"type": "integer"}]}
     state = wfsa.compile_json_schema({"type": "array", "uniqueItems": True, "items": items}, vocab).start()

@@ -1,4 +1,4 @@
-"""The masks of draft trees are those of forks, node by node; what is no tree is refused before anything is written."""
+"""Masks of draft trees equal those of forks, node by node; an invalid tree is refused before anything is written."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def constraints() -> list[wfsa.Constraint]:
 
 
 def begin(constraints: list[wfsa.Constraint], choose: random.Random) -> wfsa.State:
-    """A state of any kind, after some tokens, sometimes with stop tokens of its own, sometimes at its end."""
+    """Return a state of any kind, after some tokens, sometimes with its own stop tokens, sometimes at its end."""
     constraint = choose.choice(constraints)
     stops = None if choose.random() < 0.6 else [choose.randrange(constraint.vocab.n_tokens) for _ in range(2)]
     state = constraint.start(stop_token_ids=stops)
@@ -48,7 +48,7 @@ Tree = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def grow(state: wfsa.State, n: int, choose: random.Random) -> Tree:
-    """A random tree of n nodes in any numbering; most tokens are allowed where they stand, some nodes are padding."""
+    """Return a random tree of n nodes in any numbering; most tokens are allowed, and some nodes are padding."""
     number = [0, *choose.sample(range(1, n), n - 1)]
     following, sibling = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
     tokens = np.full(n, choose.randint(-3, 10), np.int64)
@@ -86,16 +86,16 @@ def situation(state: wfsa.State) -> Any:
 
 
 @given(n=st.integers(1, 40), extra=st.integers(0, 1), seed=st.integers(0, 1 << 30))
-def test_a_tree_is_its_forks(constraints: list[wfsa.Constraint], n: int, extra: int, seed: int) -> None:
+def test_a_tree_equals_its_forks(constraints: list[wfsa.Constraint], n: int, extra: int, seed: int) -> None:
     choose = random.Random(seed)
     state = begin(constraints, choose)
     tree = grow(state, n, choose)
     words = (state.constraint.vocab.logits_size + 31) // 32 + extra
-    rows, wanted = np.full((n, words), UNTOUCHED, np.int32), np.full((n, words), UNTOUCHED, np.int32)
-    n_wanted = draft_trees.fill_draft_tree(state.fork(), *(part.tolist() for part in tree), wanted)
+    rows, expected = np.full((n, words), UNTOUCHED, np.int32), np.full((n, words), UNTOUCHED, np.int32)
+    n_wanted = draft_trees.fill_draft_tree(state.fork(), *(part.tolist() for part in tree), expected)
     before = situation(state.fork())
     assert wfsa.fill_draft_tree(state, *tree, rows) == n_wanted
-    assert (rows == wanted).all()
+    assert (rows == expected).all()
     assert situation(state.fork()) == before
 
 
@@ -107,31 +107,31 @@ def test_each_node_has_one_token_fewer(
     state = begin(constraints, choose)
     try:
         budget = state.min_tokens() + more
-    except wfsa.errors.StateError:  # it is not known how many it needs
+    except wfsa.errors.StateError:  # the number of tokens is unknown
         return
     tree = grow(state, n, choose)
     words = (state.constraint.vocab.logits_size + 31) // 32
-    rows, wanted = (np.full((n, words), UNTOUCHED, np.int32) for _ in range(2))
+    rows, expected = (np.full((n, words), UNTOUCHED, np.int32) for _ in range(2))
     granted = (budget, wrap_up)
-    n_wanted = draft_trees.fill_draft_tree(state.fork(), *(part.tolist() for part in tree), wanted, granted)
+    n_wanted = draft_trees.fill_draft_tree(state.fork(), *(part.tolist() for part in tree), expected, granted)
     assert wfsa.fill_draft_tree(state, *tree, rows, max_tokens=budget, wrap_up=wrap_up) == n_wanted
-    assert (rows == wanted).all()
+    assert (rows == expected).all()
     if not state.is_finished():
         with pytest.raises(wfsa.errors.BudgetError):
             wfsa.fill_draft_tree(state, *tree, rows, max_tokens=budget - more - 1)
-        assert (rows == wanted).all()
+        assert (rows == expected).all()
         states, both = [None, state], [np.stack([part, part]) for part in tree]
         rows = np.full((2 * n, words), UNTOUCHED, np.int32)
         assert wfsa.fill_draft_tree(states, *both, rows, max_tokens=[None, budget], wrap_up=wrap_up).tolist() == [
             0,
             n_wanted,
         ]
-        assert (rows[n:] == wanted).all()
+        assert (rows[n:] == expected).all()
 
 
 @settings(max_examples=40)
 @given(b=st.integers(0, 12), n=st.integers(1, 12), threads=st.integers(1, 5), seed=st.integers(0, 1 << 30))
-def test_a_batch_is_its_trees(constraints: list[wfsa.Constraint], b: int, n: int, threads: int, seed: int) -> None:
+def test_a_batch_equals_its_trees(constraints: list[wfsa.Constraint], b: int, n: int, threads: int, seed: int) -> None:
     choose = random.Random(seed)
     states: list[wfsa.State | None] = []
     for _ in range(b):
@@ -139,15 +139,15 @@ def test_a_batch_is_its_trees(constraints: list[wfsa.Constraint], b: int, n: int
     trees = [grow(state or constraints[0].start(), n, choose) for state in states]
     together = [np.stack([tree[part] for tree in trees]) if b else np.zeros((0, n), np.int64) for part in range(3)]
     words = (constraints[0].vocab.logits_size + 31) // 32
-    rows, wanted = (np.full((b * n + 2, words), UNTOUCHED, np.int32) for _ in range(2))
+    rows, expected = (np.full((b * n + 2, words), UNTOUCHED, np.int32) for _ in range(2))
     counts = [
-        draft_trees.fill_draft_tree(state, *(part.tolist() for part in tree), wanted[i * n : (i + 1) * n])
+        draft_trees.fill_draft_tree(state, *(part.tolist() for part in tree), expected[i * n : (i + 1) * n])
         if state
         else 0
         for i, (state, tree) in enumerate(zip(states, trees, strict=True))
     ]
     assert wfsa.fill_draft_tree(states, *together, rows, threads=threads).tolist() == counts
-    assert (rows == wanted).all()
+    assert (rows == expected).all()
 
 
 @settings(max_examples=60)
@@ -163,16 +163,16 @@ def test_a_chain_is_a_tree_without_branches(constraints: list[wfsa.Constraint], 
             break
     tokens += [-1] * (n - len(tokens))
     words = (state.constraint.vocab.logits_size + 31) // 32
-    rows, wanted, both = (np.full((n, words), UNTOUCHED, np.int32) for _ in range(3))
+    rows, expected, both = (np.full((n, words), UNTOUCHED, np.int32) for _ in range(3))
     following = [*range(1, n), -1]
-    n_wanted = draft_trees.fill_draft_tree(state.fork(), following, [-1] * n, tokens, wanted)
+    n_wanted = draft_trees.fill_draft_tree(state.fork(), following, [-1] * n, tokens, expected)
     assert wfsa.fill_draft_chain(state, tokens, rows) == n_wanted
-    assert (rows == wanted).all()
+    assert (rows == expected).all()
     assert wfsa.fill_draft_chain([state], [tokens], both).tolist() == [n_wanted]
-    assert (both == wanted).all()
+    assert (both == expected).all()
 
 
-def test_what_stands_behind_the_end_is_left_alone() -> None:
+def test_nodes_after_the_end_are_not_written() -> None:
     vocab = wfsa.Vocab([b"a", b"b", b"<eos>"], eos_token_ids=[2])
     state = wfsa.compile_regex("ab?", vocab).start()
     rows = np.full((4, 1), UNTOUCHED, np.int32)
@@ -233,7 +233,7 @@ BAD: dict[str, tuple[Callable[[wfsa.State, np.ndarray], Any], str]] = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_damaged_arrays(name: str) -> None:
-    """StateError, and neither the buffer nor the state is touched."""
+    """Damaged arrays raise StateError, and neither the buffer nor the state changes."""
     call, message = BAD[name]
     state = wfsa.compile_regex("a+", wfsa.Vocab([b"a", b"b", b"<eos>"], eos_token_ids=[2])).start()
     buffer = np.full((3, 1), UNTOUCHED, np.int32)
@@ -243,7 +243,7 @@ def test_damaged_arrays(name: str) -> None:
     assert situation(state) == situation(state.constraint.start())
 
 
-def test_what_is_no_state() -> None:
+def test_arguments_that_are_not_states_are_refused() -> None:
     buffer = np.full((3, 1), UNTOUCHED, np.int32)
     with pytest.raises(TypeError, match="a str is not a state of a constraint"):
         wfsa.fill_draft_chain(["a"], [[0]], buffer)  # type: ignore[list-item]
@@ -256,11 +256,11 @@ def test_any_arrays_are_a_tree_or_an_error(constraints: list[wfsa.Constraint], d
     tokens = data.draw(st.lists(st.integers(-2, 300), min_size=n, max_size=n))
     state = data.draw(st.sampled_from(constraints)).start()
     words = (state.constraint.vocab.logits_size + 31) // 32
-    rows, wanted = (np.full((n, words), UNTOUCHED, np.int32) for _ in range(2))
+    rows, expected = (np.full((n, words), UNTOUCHED, np.int32) for _ in range(2))
     try:
         n_filled = wfsa.fill_draft_tree(state, following, sibling, tokens, rows)
     except wfsa.errors.StateError:
         assert (rows == UNTOUCHED).all()
         return
-    assert n_filled == draft_trees.fill_draft_tree(state, following, sibling, tokens, wanted)
-    assert (rows == wanted).all()
+    assert n_filled == draft_trees.fill_draft_tree(state, following, sibling, tokens, expected)
+    assert (rows == expected).all()

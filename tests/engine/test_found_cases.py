@@ -186,8 +186,8 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_found_case(name: str) -> None:
-    found = CASES[name]
-    for how, constraint in constraints(found):
+    example = CASES[name]
+    for how, constraint in constraints(example):
 
         def walk(state, text: TokenText, taken: tuple[int, ...], how: str = how) -> None:  # type: ignore[no-untyped-def]
             check(state, text, f"{how}, {taken}")
@@ -197,4 +197,4 @@ def test_found_case(name: str) -> None:
                     assert after is not None and there.commit(token_id), f"{how}, {taken}: {token_id} was refused"
                     walk(there, after, (*taken, token_id))
 
-        walk(constraint.start(), begin(found), ())
+        walk(constraint.start(), begin(example), ())

@@ -1,4 +1,4 @@
-"""Tables that have grown beyond their budget are replaced for texts that begin; nobody sees it but by the memory."""
+"""New texts get fresh tables after the old ones have grown beyond their budget; only memory shows it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def tables(constraint: wfsa.Constraint) -> int:
 
 
 def walked(constraint: wfsa.Constraint, seed: int, n: int = 80) -> list[object]:
-    """What a random walk through the masks sees: forks, undoes and begins again, too."""
+    """Return the results of a random walk through the masks, with forks, rollbacks and resets."""
     choose = random.Random(seed)
     state, seen = constraint.start(), list[object]()
     for _ in range(n):
@@ -67,7 +67,7 @@ def walked(constraint: wfsa.Constraint, seed: int, n: int = 80) -> list[object]:
 
 
 @pytest.mark.parametrize("make", [schema, grammar, loaded])
-def test_fresh_tables_say_the_same(make: Callable[..., wfsa.Constraint]) -> None:
+def test_fresh_tables_give_equal_masks(make: Callable[..., wfsa.Constraint]) -> None:
     for_ever, forgetful = make(max_grown_bytes=1 << 30), make(max_grown_bytes=0)
     sizes = []
     for seed in range(40):
@@ -78,9 +78,9 @@ def test_fresh_tables_say_the_same(make: Callable[..., wfsa.Constraint]) -> None
 
 def test_a_text_keeps_its_tables() -> None:
     constraint, twin = schema(max_grown_bytes=0), schema(max_grown_bytes=1 << 30)
-    begun = [(constraint.start(), twin.start()) for _ in range(8)]
+    pairs = [(constraint.start(), twin.start()) for _ in range(8)]
     for k in range(40):
-        for i, (state, same) in enumerate(begun):
+        for i, (state, same) in enumerate(pairs):
             ids = state.get_mask().ids().tolist()
             assert ids == same.get_mask().ids().tolist()
             token = ids[(7 * k + i) % len(ids)] if ids else None
@@ -99,7 +99,7 @@ def write(constraint: wfsa.Constraint, names: list[str]) -> None:
 
 
 def test_memory_is_bounded() -> None:
-    """Every order of names that is met has states of its own: thousands of them."""
+    """Every order of names has states of its own, thousands of them."""
     budget = 1 << 20
     constraint = schema(max_grown_bytes=budget)
     before = constraint.memory_bytes
@@ -110,14 +110,14 @@ def test_memory_is_bounded() -> None:
 
 
 def test_a_limit_is_met_by_one_text_only() -> None:
-    """Of all texts since the compile together more states are asked for than the limit has; no text meets it."""
+    """All texts together need more states than the limit, but no single text meets it."""
     constraint = schema(max_lexer_states=6000, max_grown_bytes=1 << 30)
     choose = random.Random(0)
     for _ in range(600):
         write(constraint, choose.sample(NAMES[:3], 3) + choose.sample(NAMES[3:], 9))
 
 
-def test_after_a_limit_the_next_text_begins_anew() -> None:
+def test_after_a_limit_the_next_text_has_fresh_tables() -> None:
     constraint = wfsa.compile_lark(LARK, VOCAB, mode="lazy", max_lexer_states=30)
     failed = 0
     for _ in range(20):

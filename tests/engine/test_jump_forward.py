@@ -1,4 +1,4 @@
-"""Forced tokens: the same bytes, and the tokens that a real tokenizer gives to every document that can follow."""
+"""Forced tokens spell the forced bytes, as a real tokenizer cuts every document that can follow."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def encoding_of(file: VocabFile, pattern: str) -> Any:
 def model(
     request: pytest.FixtureRequest, vocab_npz: Callable[[str], VocabFile], shared_data: Any
 ) -> tuple[Any, wfsa.Vocab]:
-    """A real vocabulary and its tokenizer."""
+    """Return a real vocabulary and its tokenizer."""
     file = vocab_npz(request.param)
     with np.load(shared_data / "vocabs" / f"{request.param}.npz") as archive:
         patterns = json.loads(archive["meta"].tobytes())["pat_seq"]
@@ -51,8 +51,8 @@ DOCUMENTS: list[tuple[dict[str, Any], list[Any]]] = [
 
 @pytest.mark.parametrize("case", range(len(DOCUMENTS)))
 @pytest.mark.parametrize("layout", ["compact", "python"])
-def test_they_are_the_tokenizers_own(model: tuple[Any, wfsa.Vocab], case: int, layout: str) -> None:
-    """From every place where a document is cut, what is forced is how the document goes on, and its tokens too."""
+def test_forced_tokens_are_the_tokenizers_own(model: tuple[Any, wfsa.Vocab], case: int, layout: str) -> None:
+    """After every prefix of a document, the forced bytes and tokens are the document's own next ones."""
     encoding, vocab = model
     schema, documents = DOCUMENTS[case]
     options = wfsa.grammar.json_schema.SchemaOptions(whitespace=layout)  # type: ignore[arg-type]
@@ -73,13 +73,13 @@ def test_they_are_the_tokenizers_own(model: tuple[Any, wfsa.Vocab], case: int, l
     assert jumped > 0
 
 
-def test_what_could_become_longer_is_held_back() -> None:
+def test_a_token_that_could_become_longer_is_not_forced() -> None:
     tokens = [b"order", b"Id", b"Name", b"orderId", b"o", b"r", b"d", b"e", b"I", b"N", b"a", b"m", b'"', b"{", b""]
     vocab = wfsa.Vocab(tokens, eos_token_ids=[14])
     greedy = {"order": [0], "{": [13]}
 
     def encode(text: str) -> list[int]:
-        """Longest first."""
+        """Encode the text in the longest tokens."""
         ids = []
         while text:
             best = max((t for t in tokens if t and text.encode().startswith(t)), key=len)
@@ -98,8 +98,8 @@ def test_what_could_become_longer_is_held_back() -> None:
         last.forced_tokens(3)
 
 
-def test_special_tokens_are_no_text() -> None:
-    """A tokenizer that reads a special token's name as the token: it is not taken."""
+def test_special_tokens_are_not_text() -> None:
+    """If a tokenizer reads a special token's name as the token, the token is not forced."""
     vocab = wfsa.Vocab([b"<x>", b"<", b"x", b">", b""], special_token_ids=[0], eos_token_ids=[4])
     state = wfsa.compile_texts(["<x>"], vocab, special_names="letters").start()
     assert state.forced_tokens(lambda text: [0]) == []

@@ -1,4 +1,4 @@
-"""Keywords of the compile functions: an unknown one is a TypeError that says what was meant."""
+"""Unknown keywords of the compile functions raise a TypeError that names the nearest keyword."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def test_options_of_schemas_are_refused_elsewhere(name: str) -> None:
         COMPILERS[name](whitespace="indent")
 
 
-def test_a_tokenizer_is_no_vocabulary() -> None:
+def test_a_tokenizer_is_not_a_vocabulary() -> None:
     for compile_one in (wfsa.compile_regex, wfsa.compile_texts):
         with pytest.raises(wfsa.errors.VocabError, match=r"a wfsa\.Vocab is wanted, not dict: .*Vocab\.from_tokenizer"):
             compile_one("a", {})  # type: ignore[operator]
 
 
-def test_what_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """Under "wfsa", at debug, and no handler of ours."""
+def test_compilations_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """The logger is "wfsa" with level debug, and has no handler."""
     assert not logging.getLogger("wfsa").handlers
     with caplog.at_level(logging.DEBUG, logger="wfsa"):
         wfsa.compile_json_schema({"type": "boolean"}, VOCAB_OF_BYTES, mode="lazy")

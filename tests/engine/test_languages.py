@@ -1,4 +1,4 @@
-"""Grammars of the size of a programming language, with programs in it: tests/cases/languages."""
+"""Grammars of whole programming languages accept their programs: tests/cases/languages."""
 
 from __future__ import annotations
 
@@ -63,14 +63,17 @@ def single_bytes() -> wfsa.Vocab:
 
 
 @pytest.mark.parametrize("name", LANGUAGES)
-def test_what_is_no_program(name: str) -> None:
+def test_texts_that_are_not_programs_are_refused(name: str) -> None:
     constraint = wfsa.compile_lark(grammar(name), single_bytes(), mode="lazy")
     assert [text for text in WRONG[name] if accepts(constraint, text)] == []
 
 
 @pytest.mark.slow
 def test_java_against_lark() -> None:
-    """Lark's Earley parser on its basic lexer.  (Go's line ends need a contextual one, and LALR takes neither.)"""
+    """The engine agrees with Lark's Earley parser and basic lexer.
+
+    Go's line ends need a contextual lexer, and LALR takes neither language.
+    """
     parser = Lark(grammar("java"), parser="earley", lexer="basic")
     constraint = wfsa.compile_lark(grammar("java"), single_bytes(), mode="lazy")
 

@@ -1,6 +1,6 @@
-"""The law: at every step of every walk, the mask is exactly the set of tokens that the oracle allows.
+"""At every step of every walk, the mask is exactly the set of tokens that the oracle allows.
 
-Not a subset, not a superset, in every mode, on both sides of an artifact, and whatever the state went through before.
+This holds in every mode, directly and through an artifact, and after any history of the state.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ def test_mask_is_the_oracles_set_at_every_step(case: Case, walk: list[int]) -> N
     for name, constraint in constraints(case):
         state, text = constraint.start(), begin(case)
         check(state, text, f"{name}, start")
-        taken: list[int] = []
+        tokens: list[int] = []
         for n in walk:
             token_id = choice(text.mask(), n)
             if token_id is None:
                 break
-            assert state.commit(token_id), f"{name}, {taken}: {token_id} is in the mask and was refused"
+            assert state.commit(token_id), f"{name}, {tokens}: {token_id} is in the mask and was refused"
             after = text.commit(token_id)
             assert after is not None
             text = after
-            taken.append(token_id)
-            check(state, text, f"{name}, {taken}")
+            tokens.append(token_id)
+            check(state, text, f"{name}, {tokens}")
             if text.finished:
                 break
 
@@ -68,7 +68,7 @@ def test_a_refused_token_changes_nothing(case: Case, walk: list[int], mode: str)
 
 @given(cases(), walks, modes)
 def test_bytes_one_by_one_lead_where_the_token_leads(case: Case, walk: list[int], mode: str) -> None:
-    """Also inside the token: the mask there is the mask of the bytes so far."""
+    """Within the token, the mask is that of the bytes so far."""
     state, text = wfsa.compile(case.grammar, build_vocab(case.vocab), mode=mode).start(), begin(case)
     done = b""
     for n in walk:
@@ -134,7 +134,7 @@ def test_fork_is_independent_and_rollback_goes_back(case: Case, walk: list[int],
 def test_validate_is_commit_step_by_step(case: Case, walk: list[int], noise: list[int], mode: str) -> None:
     state, text = wfsa.compile(case.grammar, build_vocab(case.vocab), mode=mode).start(), begin(case)
     ids, ahead = [], text
-    for n in walk:  # an accepted start, so that the answer is not always 0
+    for n in walk:  # an accepted prefix, so that the result is not always 0
         token_id = choice(ahead.mask(), n)
         if token_id is None:
             break
@@ -154,7 +154,7 @@ def test_validate_is_commit_step_by_step(case: Case, walk: list[int], noise: lis
 
 @given(cases(), walks, modes)
 def test_forced_bytes_leave_no_choice(case: Case, walk: list[int], mode: str) -> None:
-    """Correct, not maximal: each forced byte is the only item that can come next, and the text cannot end before it."""
+    """Each forced byte is the only item that can come next, and the text cannot end before it; more may be forced."""
     state, text = wfsa.compile(case.grammar, build_vocab(case.vocab), mode=mode).start(), begin(case)
     for n in [*walk, 0]:
         forced, here = state.forced_bytes(limit=12), text
@@ -172,7 +172,7 @@ def test_forced_bytes_leave_no_choice(case: Case, walk: list[int], mode: str) ->
 
 @given(cases(), walks)
 def test_an_artifact_is_the_same_constraint(case: Case, walk: list[int]) -> None:
-    """A lazy constraint that has already learnt something may be saved too, in the middle of a walk."""
+    """A lazy constraint may be saved with its tables in the middle of a walk."""
     vocab = build_vocab(case.vocab)
     constraint = wfsa.compile(case.grammar, vocab, mode="lazy")
     state, text, done = constraint.start(), begin(case), []

@@ -1,6 +1,6 @@
-"""What constraints hold, what they share, and that what is dropped comes back.
+"""The memory of constraints, the parts that they share, and its return after they are dropped.
 
-Bounds are ratios to the artifact: a file says what is in a constraint without anybody's allocator.
+Bounds are ratios to the artifact, whose size does not depend on an allocator.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ def llama(vocab_npz: Callable[[str], Any]) -> wfsa.Vocab:
 
 
 def strings(n: int, longest: int, **more: Any) -> dict[str, Any]:
-    """An object of n bounded strings."""
+    """Return the schema of an object of n bounded strings."""
     texts = {f"p{i}": {"type": "string", "maxLength": longest + i} for i in range(n)}
     return {"type": "object", "properties": texts, **more}
 
 
 def settled(quantity: Callable[[], int], goal: Callable[[int], bool]) -> int:
-    """What a quantity comes to once dropped constraints are gone: a thread destroys them."""
+    """Wait for a quantity to reach its goal, while a thread destroys dropped constraints, and return it."""
     gc.collect()
     until = time.monotonic() + 20
     while not goal(quantity()) and time.monotonic() < until:
@@ -64,7 +64,7 @@ def settled(quantity: Callable[[], int], goal: Callable[[int], bool]) -> int:
     return quantity()
 
 
-def test_parts_are_all_there_is() -> None:
+def test_the_parts_add_up_to_the_whole() -> None:
     constraint = wfsa.compile_json_schema(strings(3, 5), small_vocab())
     parts = constraint.memory()
     assert all(bytes_ >= 0 for bytes_ in parts.values())
@@ -75,7 +75,7 @@ def test_parts_are_all_there_is() -> None:
     assert parts["lexer states"] > 0 and parts["profiles"] > 0 and parts["parser states"] > 0
 
 
-def test_a_complete_constraint_keeps_nothing_for_expansion() -> None:
+def test_a_complete_constraint_frees_tables_of_expansion() -> None:
     vocab = small_vocab()
     lazy = wfsa.compile_json_schema(strings(3, 5), vocab, mode="lazy")
     before = lazy.memory()
@@ -89,8 +89,8 @@ def test_a_complete_constraint_keeps_nothing_for_expansion() -> None:
     assert ahead.memory()["expansion"] < ahead.memory_bytes / 20
 
 
-def test_equal_parts_are_one() -> None:
-    """A second constraint of the same schema, compiled or loaded, adds nothing to what the vocabulary holds."""
+def test_equal_parts_are_shared() -> None:
+    """A second constraint of the same schema, compiled or loaded, adds nothing to the vocabulary's memory."""
     vocab = small_vocab()
     first = wfsa.compile_json_schema(strings(4, 9), vocab)
     held = vocab.cache_info()
@@ -105,21 +105,21 @@ def test_equal_parts_are_one() -> None:
     assert bounds.memory_bytes < 1.2 * first.memory_bytes
 
 
-def test_what_no_constraint_holds_goes() -> None:
+def test_parts_without_a_constraint_are_freed() -> None:
     vocab = small_vocab()
-    kept = wfsa.compile_json_schema({"type": "object"}, vocab)
+    alive = wfsa.compile_json_schema({"type": "object"}, vocab)
     before = vocab.cache_info()["token sets"]["entries"]
     dropped = [wfsa.compile_regex(f"(x{{1,{n}}}|y+z{{{n}}})*{n}", vocab) for n in range(2, 6)]
     assert vocab.cache_info()["token sets"]["entries"] > before
     del dropped
     limits = vocab.cache_info()["walks"]["entries"] + before + 5
     assert settled(lambda: vocab.cache_info()["token sets"]["entries"], lambda n: n <= limits) <= limits
-    assert kept.start().commit_bytes(b'{"a": 1')
+    assert alive.start().commit_bytes(b'{"a": 1')
 
 
 @pytest.mark.parametrize("more", [{}, {"additionalProperties": False}], ids=["open", "closed"])
 def test_bounded_strings_on_a_real_vocabulary(more: dict[str, Any], llama: wfsa.Vocab) -> None:
-    """What 20 bounded strings hold is at most MOST times their artifact, compiled or loaded, to the system, too."""
+    """20 bounded strings take at most MOST times their artifact, compiled or loaded, also by the system's count."""
     n = 40
     wfsa.compile_json_schema(strings(20, 5000, **more), llama)
     settled(resident, lambda _: True)
@@ -141,8 +141,8 @@ def test_bounded_strings_on_a_real_vocabulary(more: dict[str, Any], llama: wfsa.
 MOST = 2  # times the artifact
 
 
-def test_what_is_dropped_comes_back() -> None:
-    """2,000 small constraints, compiled and dropped: the process does not grow."""
+def test_memory_of_dropped_constraints_is_reused() -> None:
+    """The process does not grow while 2,000 small constraints are compiled and dropped."""
     vocab = small_vocab()
 
     def run(count: int) -> None:
@@ -170,7 +170,7 @@ sys.exit(os.waitpid(child, 0)[1] != 0)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="NO fork on this system")
-def test_dropping_beside_a_fork_and_an_exit() -> None:
-    """The thread that destroys what is dropped neither outlives the process nor is missed by a child."""
+def test_dropping_during_a_fork_and_an_exit() -> None:
+    """The thread that destroys dropped tables ends before the process, and a child works without it."""
     for _ in range(3):
         subprocess.run([sys.executable, "-W", "ignore", "-c", DROPPING], check=True, timeout=120)

@@ -1,4 +1,4 @@
-"""The judges, judged: every oracle against something even more naive, and against cases worked out by hand."""
+"""Every oracle agrees with an even more naive one, and with cases worked out by hand."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def texts_up_to(n: int, alphabet: bytes = BYTES) -> list[tuple[int, ...]]:
 
 
 def narrowed(tree: Regular) -> Regular:
-    """`tree` with "any character" cut down to the alphabet: a million code points are too many to enumerate."""
+    """Return `tree` with "any character" restricted to the alphabet, since a million code points are too many."""
     if tree == ANY_CHAR:
         return char_set(LETTERS)
     match tree:
@@ -60,7 +60,7 @@ def narrowed(tree: Regular) -> Regular:
 
 @settings(max_examples=settings().max_examples // 4)  # most of a second each
 @given(regulars())
-def test_tables_match_what_set_operations_build(tree: Regular) -> None:
+def test_tables_match_words_built_by_set_operations(tree: Regular) -> None:
     tree, k = narrowed(tree), 4
     table, expected = language(tree), words(tree, k)
     assert {t for t in texts_up_to(k) if table.matches(t)} == {w for w in expected if set(w) <= set(BYTES)}
@@ -98,7 +98,9 @@ def test_utf8_ranges_spell_every_code_point_once() -> None:
 
 
 def grammar(policy: str, rules: dict[str, list[str]], ignore: str = "", **terminals: object) -> Grammar:
-    """A grammar by hand: `rules` by name, bodies split at blanks; terminals by name, as text, tree or (tree, priority).
+    """Make a grammar from `rules` by name, with bodies split at blanks, and terminals by name.
+
+    A terminal is a text, a tree or (tree, priority).
 
     Terminals are numbered in the order given; the first rule is the start.
     """
@@ -118,7 +120,7 @@ def grammar(policy: str, rules: dict[str, list[str]], ignore: str = "", **termin
 
 @st.composite
 def small_grammars(draw: st.DrawFn) -> Grammar:
-    """Grammars over a, b and c whose sentences can be enumerated."""
+    """Draw grammars over a, b and c whose sentences can be enumerated."""
     drawn = spelled_out(draw(any_grammars("cfg")))
     terminals = tuple(Terminal(t.name, narrowed(t.pattern), 0) for t in drawn.terminals)  # type: ignore[arg-type]
     return Grammar(terminals, drawn.nonterminals, drawn.rules, drawn.start)
@@ -213,7 +215,7 @@ NAME = plus(char_set("abi"))
 
 
 def lexed(g: Grammar, text: str) -> list[tuple[str, ...]]:
-    """The sequences of terminals that cut the whole text."""
+    """Return the sequences of terminals that cut the whole text."""
     oracle = LongestOracle(g)
     return sorted(tuple(g.terminals[t].name for t in sigma) for sigma, e in oracle.cuts(tuple(text.encode()))
                   if e == len(text.encode()))
@@ -223,12 +225,12 @@ def test_longest_voids_the_shorter_cut_when_the_longer_arrives() -> None:
     oracle = LongestOracle(PLAIN)
     assert [oracle.viable(t) for t in (b"", b"a", b"ab", b"abc", b"aba", b"abx", b"c")] == [True] * 5 + [False] * 2
     assert lexed(PLAIN, "a") == [("X",)]
-    assert lexed(PLAIN, "ab") == [("X", "Z")]  # still possible, together with the pending Y
+    assert lexed(PLAIN, "ab") == [("X", "Z")]  # possible, together with the pending Y
     assert lexed(PLAIN, "abc") == [("Y",)]  # X Z is void now
     assert lexed(PLAIN, "aba") == [("X", "Z", "X")]
 
 
-def test_longest_sees_only_what_the_parser_takes() -> None:
+def test_longest_considers_only_terminals_that_the_parser_takes() -> None:
     g = grammar("longest", {"s": ["X Z Z"]}, X="a", Y="abc", Z="b")  # Y is never admissible
     oracle = LongestOracle(g)
     assert oracle.sentence(b"abb") and not oracle.viable(b"abc")
@@ -370,7 +372,7 @@ def test_longest_is_closed_under_prefixes_and_cuts_in_one_way(g: Grammar, text: 
     verdicts = [oracle.viable(text[:n]) for n in range(len(text) + 1)]
     assert verdicts == sorted(verdicts, reverse=True), "viable again after having been dead"
     assert all(oracle.viable(text[:n]) for n in range(len(text) + 1) if oracle.sentence(text[:n]))
-    if all(terminal.match != "any" for terminal in g.terminals):  # what ends anywhere is cut beside all others
+    if all(terminal.match != "any" for terminal in g.terminals):  # others cut in addition
         munches = [{end for _, end in oracle._ends(sigma, e, tuple(text))} for sigma, e in oracle.cuts(tuple(text))]
         assert all(len(ends) <= 1 for ends in munches), "one maximal munch has one end, whoever ties there"
         first = LongestOracle(replace(g, ties="first"))
@@ -380,7 +382,7 @@ def test_longest_is_closed_under_prefixes_and_cuts_in_one_way(g: Grammar, text: 
 
 @given(any_grammars("longest"), st.lists(st.sampled_from(BYTES), max_size=6))
 def test_longest_accepts_no_more_than_cfg(g: Grammar, text: list[int]) -> None:
-    """Whatever longest match cuts, the plain language of the same rules (with ignored terminals put in) has too."""
+    """A text under longest match is in the plain language of the same rules, with ignored terminals inserted."""
     longest = LongestOracle(g)
     n = len(g.nonterminals)
     rules = [(lhs, tuple(x for s in rhs for x in ((s, ~n) if s >= 0 else (s,)))) for lhs, rhs in g.rules]

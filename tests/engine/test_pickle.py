@@ -1,4 +1,4 @@
-"""Constraints in other processes: pickled with their vocabulary, once for all that one pickle holds."""
+"""Constraints are pickled with their vocabulary, which a pickle contains once."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def made(vocab: wfsa.Vocab) -> list[wfsa.Constraint]:
 
 
 def first_masks(constraints: list[wfsa.Constraint]) -> list[list[int]]:
-    """What may come first; in a worker the constraints come out of a pickle."""
+    """Return the first masks; in a worker the constraints come from a pickle."""
     assert all(constraint.vocab is constraints[0].vocab for constraint in constraints)
     return [constraint.start().get_mask().ids().tolist() for constraint in constraints]
 
@@ -52,7 +52,7 @@ def test_one_pickle_holds_a_vocabulary_once() -> None:
     assert all_of_them < one + len(pickle.dumps(constraints[0]))
 
 
-def test_a_report_and_a_schema_come_along() -> None:
+def test_a_pickle_contains_report_and_schema() -> None:
     constraint = wfsa.compile_json_schema({**SCHEMA, "required": ["a"]}, byte_vocab())
     again = pickle.loads(pickle.dumps(constraint))
     assert again.report == constraint.report
@@ -67,7 +67,7 @@ def test_worker_processes() -> None:
         assert pool.apply(first_masks, (constraints,)) == first_masks(constraints)
 
 
-def test_a_state_says_what_to_do_instead() -> None:
+def test_pickling_a_state_names_the_remedy() -> None:
     state = wfsa.compile_regex("ab", byte_vocab()).start()
     with pytest.raises(TypeError, match="pickle its constraint and the tokens committed so far"):
         pickle.dumps(state)

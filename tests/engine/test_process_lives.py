@@ -1,7 +1,7 @@
-"""No use of the API ends the process: each scenario runs in a child process, and its exit code is looked at.
+"""No use of the API ends the process: each scenario runs in a child process, whose exit code is checked.
 
-What is tried: callbacks (`__index__`, `numpy()`, `__array__`, `__buffer__`) that change what a call is about to use,
-threads that write an array while a call reads it, and threads that compile when the interpreter ends.
+The scenarios are callbacks (`__index__`, `numpy()`, `__array__`, `__buffer__`) that change objects of the current
+call, threads that write an array while a call reads it, and threads that compile when the interpreter ends.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ time.sleep(%f)
 
 
 def run_child(program: str, timeout: float = 100) -> str:
-    """What a program of its own process prints; an error unless it ends with 0 and says nothing on stderr."""
+    """Run a program in a process and return its output; it must end with 0 and print nothing to stderr."""
     command = [sys.executable, "-W", "ignore", "-c", SETUP + program]
     done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False, cwd=ROOT)
     assert (done.returncode, done.stderr) == (0, ""), f"exit {done.returncode} after {done.stdout!r}: {done.stderr}"
@@ -142,7 +142,7 @@ def run_child(program: str, timeout: float = 100) -> str:
 
 
 def test_callbacks_may_reset_the_states() -> None:
-    """The call uses the states as they are after the callback, or refuses; it never uses what is gone.
+    """The call uses the states as they are after the callback, or refuses, but never uses freed memory.
 
     One process for all of them. It prints the name of each first, so a process that dies says in which.
     """
@@ -176,8 +176,8 @@ EXTREMES = (-(1 << 200), -(1 << 63), 1 - (1 << 63), -(1 << 31), -1, 0)
 
 
 @pytest.mark.parametrize("wrap_up", [*EXTREMES, 1, 1 << 31, (1 << 63) - 1, 1 << 200])
-def test_no_number_is_a_budget_that_is_passed_over(wrap_up: int) -> None:
-    """A budget below what the text needs is refused, however low; one far above it is none, however high."""
+def test_extreme_budgets_are_respected(wrap_up: int) -> None:
+    """A budget below the text's need is refused, however low, and a very high budget has no effect."""
     import wfsa
 
     vocab = wfsa.Vocab([*(bytes([b]) for b in range(256)), b"<eos>"], special_token_ids=[256], eos_token_ids=[256])

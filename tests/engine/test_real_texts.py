@@ -1,15 +1,15 @@
 """Real texts under real grammars on real vocabularies.
 
-Every text that the grammar derives is accepted token by token, each token being in the mask before it is committed,
-and is a sentence at its end.
-Texts with one character deleted, inserted or replaced are accepted iff a reference takes them.
+Every text that the grammar derives is accepted token by token, and is a sentence at its end.  Each token is in the mask
+before it is committed.
+Texts with one character deleted, inserted or replaced are accepted if and only if a reference takes them.
 
-The references.  For Lark grammars, Lark (LALR, contextual lexer) judges the whole text.  The two can differ, in one
-direction only: Lark's tables merge states, so its lexer tries terminals that this very stack cannot take, and its
-parser decides conflicts once and for all; so Lark refuses some texts that the grammar has under the policy "longest"
-(``GROUP BY city HAVINGcount(*)`` in SQL: Lark's lexer reads a name, where no name can follow).  Such a text is passed
-only if the oracle, which spells the policy out, has it in the language.  A text that Lark takes and the engine refuses
-is wrong.  For ``gbnf/json.gbnf`` a recognizer written by hand judges, for the other GBNF files the Earley oracle.
+For Lark grammars, Lark (LALR, contextual lexer) judges the whole text.  The two can differ in one direction: Lark's
+tables merge states, so its lexer tries terminals that the stack cannot take, and its parser resolves conflicts
+statically.  So Lark refuses some texts of the policy "longest" (``GROUP BY city HAVINGcount(*)`` in SQL: Lark's lexer
+reads a name where no name can follow).  Such a text passes only if the oracle of the policy accepts it.  A text that
+Lark takes and the engine refuses is a failure.  A recognizer written by hand judges ``gbnf/json.gbnf``, and the Earley
+oracle the other GBNF files.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ LARK = [
     *(name for name in SAMPLES if name.endswith(".lark") and name not in LARK_OF_LARK),
 ]
 LARK_WITH_SELF = [*LARK, *LARK_OF_LARK]
-# The oracle needs minutes for the long texts of these.
+# The oracle needs minutes for the long texts of these grammars.
 LARK_CORRUPTED = [*LARK, *(pytest.param(name, marks=pytest.mark.slow) for name in LARK_OF_LARK)]
 GBNF = [name for name in SAMPLES if name.endswith(".gbnf")]
-HEAVY = ("gbnf/poc_python.gbnf",)  # seconds of profiles: one vocabulary, and only lazily, in the default run
-N_TEXTS = 50  # of recorded ones, in the default run
+HEAVY = ("gbnf/poc_python.gbnf",)  # profiles take seconds, so the default run has one vocabulary, lazily
+N_TEXTS = 50  # number of recorded texts in the default run
 LONGEST = 2_500  # characters, in the default run
 N_CORRUPTED = 150
 VocabNpz = Callable[[str], VocabFile]
@@ -62,7 +62,7 @@ def compile_file(data: Path, name: str, vocab: wfsa.Vocab, mode: str = "lazy") -
 
 
 def walk(constraint: wfsa.Constraint, encode: Tokeniser, text: str) -> str:
-    """What is wrong with the way the engine takes the text; "" if nothing is."""
+    """Return what is wrong in the walk of the text through the engine, or "" if nothing is."""
     state, seen = constraint.start(), b""
     for token_id in encode(text.encode()):
         allowed = token_id in state.get_mask()
@@ -146,11 +146,11 @@ def check_against_lark(name: str, data: Path, vocab: wfsa.Vocab, n: int, seed: i
     wrong: list[tuple[str, str]] = []
     n_refused = n_wider = 0
     for text in corruptions(recorded(data, name, LONGEST), n, seed):
-        wanted, got = parses(text), accepts(constraint, text)
-        n_refused += not got
-        if wanted and not got:
+        expected, actual = parses(text), accepts(constraint, text)
+        n_refused += not actual
+        if expected and not actual:
             wrong.append(("refused, but Lark takes it", text))
-        elif got and not wanted:
+        elif actual and not expected:
             n_wider += 1
             if not oracle.sentence(text.encode()):
                 wrong.append(("accepted, but neither Lark nor the policy has it", text))

@@ -1,5 +1,7 @@
-"""Rules that recurse in themselves in several ways at once, which normalisation rewrites: the language stays, and
-masks of ambiguous texts stay cheap however deep they are."""
+"""Rules with several direct recursions, which normalisation rewrites, keep their language.
+
+Masks of ambiguous texts stay cheap at every depth.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ letters = st.lists(st.sampled_from((0, 1, 2)), max_size=2).map(tuple)
 
 @st.composite
 def recursive_words(draw: st.DrawFn) -> tuple[int, ...]:
-    """A right-hand side of the nonterminal A: p A, p A q A, A q A, A p, A A A, ..."""
+    """Draw a right-hand side of the nonterminal A: p A, p A q A, A q A, A p, A A A, ..."""
     out: tuple[int, ...] = ()
     for _ in range(draw(st.integers(1, 3))):
         out += (*draw(letters), A)
@@ -63,7 +65,7 @@ DEEP = {
 
 @pytest.mark.parametrize("name", DEEP)
 def test_masks_of_ambiguous_texts_are_linear_in_their_depth(name: str) -> None:
-    """Times grew with the square of the depth; here they may grow four times as fast as the depth."""
+    """Times once grew with the square of the depth; here they may grow four times as fast as the depth."""
     text, piece = DEEP[name]
     vocab = wfsa.Vocab(
         [*(bytes([b]) for b in range(256)), b"ii", b"xe", b"xee", b"e i", b"aa", b") {", b"<eos>"],
@@ -73,16 +75,16 @@ def test_masks_of_ambiguous_texts_are_linear_in_their_depth(name: str) -> None:
     buffer = np.zeros((1, 9), np.int32)
 
     def seconds(depth: int) -> float:
-        """Processor time of a mask and a commit behind so many pieces, the least of a few."""
+        """Return the least processor time of a mask and a commit after the given number of pieces."""
         state = constraint.start()
         for _ in range(depth):
             assert state.commit_bytes(piece)
         times = []
         for _ in range(20):
-            begun = time.thread_time()
+            start = time.thread_time()
             state.fill_bitmask(buffer, row=0)
             assert state.commit_bytes(piece)
-            times.append(time.thread_time() - begun)
+            times.append(time.thread_time() - start)
             state.rollback(1)
         return min(times)
 

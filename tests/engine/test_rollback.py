@@ -1,6 +1,6 @@
-"""Rollbacks and forks give memory back, and never what a state still reads.
+"""Rollbacks and forks free memory, but never memory that a state still reads.
 
-The oracle of a state is a fresh one to which the same commits are made: what was rolled back has left no trace in it.
+The oracle of a state is a fresh state with the same commits, in which rolled back commits have left no trace.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def commit(state: wfsa.State, piece: Commit) -> bool:
 
 
 class Tracked:
-    """A state and the commits that stand."""
+    """A state and its commits that have not been rolled back."""
 
     def __init__(self, state: wfsa.State, commits: list[Commit]) -> None:
         self.state, self.commits = state, commits
@@ -101,7 +101,7 @@ class Rollbacks(RuleBasedStateMachine):
 
     @rule(one=states, pieces=st.lists(st.sampled_from(PIECES), max_size=12), keep=st.integers(0, 12))
     def draft(self, one: Tracked, pieces: list[bytes], keep: int) -> None:
-        """Speculative decoding: a draft of which only the beginning is accepted."""
+        """Commit a draft of which only the beginning is accepted, as in speculative decoding."""
         n = len(one.commits)
         for piece in pieces:
             one.try_commit(piece)
@@ -117,7 +117,7 @@ class Rollbacks(RuleBasedStateMachine):
 
     @rule(one=states, ids=st.lists(st.integers(0, 269), max_size=4))
     def ask(self, one: Tracked, ids: list[int]) -> None:
-        """Questions fork inside."""
+        """Call methods that fork internally."""
         one.state.validate(ids)
         one.state.forced_bytes(20)
 
@@ -135,7 +135,7 @@ CYCLES = 100_000
 
 
 def grows(schema: dict[str, Any], text: bytes, cycle: Callable[[wfsa.State], None]) -> int:
-    """By how many bytes the process grows in CYCLES cycles."""
+    """Return by how many bytes the process grows in CYCLES cycles."""
     state = wfsa.compile_json_schema(schema, VOCAB).start()
     assert state.commit_bytes(text)
     for _ in range(CYCLES // 50):
@@ -157,7 +157,7 @@ def refuse(state: wfsa.State) -> None:
 
 
 class Overlapping:
-    """Forks that are dropped only after the next one was made."""
+    """Forks that are dropped only after the next fork is made."""
 
     def __init__(self) -> None:
         self.kept: wfsa.State | None = None
@@ -188,11 +188,11 @@ CASES = {"reject": reject, "refuse": refuse, "overlapping": Overlapping(), "fork
 @pytest.mark.parametrize("cycle", CASES.values(), ids=CASES)
 @pytest.mark.parametrize("schema", [ITEMS, ITEMS | {"uniqueItems": True}], ids=["plain", "distinct"])
 def test_a_state_does_not_grow(schema: dict[str, Any], cycle: Callable[[wfsa.State], None]) -> None:
-    """One byte that stays in a cycle would be 100 kB; one snapshot is more than 6 MB."""
+    """One leaked byte per cycle would be 100 kB, and one snapshot more than 6 MB."""
     assert grows(schema, b"[1,", cycle) < 2 * MB
 
 
-def test_what_a_fork_reads_stays_when_its_origin_goes_back_and_is_dropped() -> None:
+def test_a_fork_survives_rollback_and_end_of_its_origin() -> None:
     constraint = wfsa.compile_json_schema(ITEMS, VOCAB)
     state = constraint.start()
     assert all(state.commit_bytes(b"[" if k == 0 else b"1,") for k in range(500))

@@ -1,8 +1,8 @@
-"""Tokens that are rows of operators, under longest match: a shift often comes back to the stacks that it began on.
+"""Tokens that are rows of operators, under longest match, where a shift often returns to the stacks before it.
 
-Whether it does is read off the LR tables (ext/parser/top_sets.hpp), so here are grammars where it does, where it
-depends on what lies below, and where it does at some tops only; each is compared with tails that are parsed on the real
-stack.
+The LR tables decide whether it does (ext/parser/top_sets.hpp).  So there are grammars in which it does, in which that
+depends on the states below, and in which it does only at some tops.  Each is compared with tails that are parsed on the
+real stack.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Equal input gives equal artifacts, whatever the vocabulary has compiled before."""
+"""Equal input gives equal artifacts, independently of earlier compilations of the vocabulary."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def alone(number: int) -> bytes:
 
 
 @given(st.lists(st.integers(0, N_GRAMMARS - 1), min_size=2, max_size=8))
-def test_what_was_compiled_before_changes_no_byte(numbers: list[int]) -> None:
+def test_earlier_compilations_change_no_byte(numbers: list[int]) -> None:
     vocab = fresh_vocab()
     for number in numbers:
         assert compiled(number, vocab).to_bytes() == alone(number)

@@ -1,7 +1,7 @@
-"""Stop tokens that are text, against the definition: all sequences of the other tokens, tried one by one.
+"""Stop tokens that are text obey their definition, by trying all sequences of the other tokens.
 
-A token is allowed where some sentence of the language goes on with it and can be completed by tokens that are no stop
-tokens; a state can only be started where the empty text can.
+A token is allowed if some sentence of the language goes on with it and can be completed without stop tokens.  A state
+can be started only if the empty text can be completed in this way.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def written(tree: Tree, literal: Callable[[str], str], choice: str) -> str:
 
 
 def oracle(texts: frozenset[str], tokens: list[str]) -> Callable[[str], int]:
-    """Tokens that complete a text, the end token among them, at least; NEVER where none do."""
+    """Return a function from a text to the least number of tokens that complete it with an end token, or NEVER."""
 
     @functools.cache
     def least(text: str) -> int:
@@ -91,9 +91,9 @@ def check(constraint: wfsa.Constraint, tokens: list[str], stops: list[int], text
             continue
         seen.add(text)
         allowed = set(state.get_mask().ids().tolist())
-        wanted = {at for at, token in enumerate(tokens) if at not in stops and least(text + token) < NEVER}
-        wanted |= set(stops) if text in texts else set()
-        assert allowed == wanted if exact else allowed <= wanted
+        expected = {at for at, token in enumerate(tokens) if at not in stops and least(text + token) < NEVER}
+        expected |= set(stops) if text in texts else set()
+        assert allowed == expected if exact else allowed <= expected
         assert allowed, "a text that can neither end nor go on"
         n = state.min_tokens()
         assert least(text) <= n < NEVER
@@ -108,7 +108,7 @@ def check(constraint: wfsa.Constraint, tokens: list[str], stops: list[int], text
             if token in allowed and token not in stops:
                 open_.append(after)
         bytes_ = {byte for byte in LETTERS if any(one.startswith(text + byte) for one in texts)}
-        assert set(state.next_bytes().decode()) == bytes_  # which may be what no token spells
+        assert set(state.next_bytes().decode()) == bytes_  # may include bytes that no token spells
         restarted = state.fork()
         restarted.reset()
         assert restarted.get_mask() == constraint.start(stop_token_ids=stops).get_mask()
@@ -137,7 +137,7 @@ def test_texts_and_regular_expressions(tree: Tree, extra: list[str], data: st.Da
 
 @given(tree=trees(), extra=EXTRA, data=st.data())
 def test_grammars_of_several_terminals(tree: Tree, extra: list[str], data: st.DataObject) -> None:
-    """What is needed is counted terminal by terminal, so a mask may be narrower than it had to be, never wider."""
+    """Needed tokens are counted per terminal, so a mask may be narrower than necessary, but never wider."""
     tokens, vocab = vocabulary(extra)
     stops = sorted(data.draw(st.sets(st.integers(0, len(tokens) - 1), min_size=1, max_size=2)))
     grammar = "root ::= " + written(tree, lambda literal: '"' + literal.replace("\n", "\\n") + '"', " | ")
@@ -174,7 +174,7 @@ def test_a_part_of_the_grammar_that_needs_a_stop_token_is_left_out() -> None:
 
 
 def test_white_space_that_may_be_a_stop_token_costs_nothing() -> None:
-    """Where each terminal can end without the stop token, masks are the plain ones without it."""
+    """If each terminal can end without the stop token, masks are the plain ones without it."""
     tokens = [*(bytes([b]) for b in range(256)), b"</s>"]
     vocab = wfsa.Vocab(tokens, special_token_ids=[256], eos_token_ids=[256])
     options = wfsa.grammar.json_schema.SchemaOptions(whitespace="flexible")
@@ -189,8 +189,8 @@ def test_white_space_that_may_be_a_stop_token_costs_nothing() -> None:
 
 
 @pytest.mark.parametrize("kind", ["schema", "texts"])
-def test_many_sets_of_stop_tokens_keep_what_their_budgets_need(kind: str) -> None:
-    """A mask under a budget costs about the same, however many sets of stop tokens are in use."""
+def test_many_sets_of_stop_tokens_keep_their_budget_tables(kind: str) -> None:
+    """A mask under a budget costs about the same with any number of sets of stop tokens."""
     pieces = [a + b for a in "abcdefghij" for b in "abcdefghij"]
     vocab = wfsa.Vocab([*(bytes([b]) for b in range(256)), *(piece.encode() for piece in pieces)])
     constraint: wfsa.Constraint = (
@@ -200,15 +200,15 @@ def test_many_sets_of_stop_tokens_keep_what_their_budgets_need(kind: str) -> Non
     )
 
     def seconds(n_sets: int) -> float:
-        """Processor time of a mask."""
+        """Return the processor time of a mask."""
         states = [constraint.start(stop_token_ids=[256 + number]) for number in range(n_sets)]
         best = float("inf")
         for _ in range(5):
-            begun = time.thread_time()
+            start = time.thread_time()
             for _ in range(240 // n_sets):
                 for state in states:
                     state.get_mask(max_tokens=30)
-            best = min(best, time.thread_time() - begun)
+            best = min(best, time.thread_time() - start)
         return best
 
     assert seconds(24) < 10 * seconds(4)

@@ -1,7 +1,7 @@
-"""One constraint shared by many threads gives each of them what it would have had alone.
+"""One constraint shared by many threads gives each thread the results that it would get alone.
 
-A program is a seeded random sequence of calls on a handful of states; what it sees is a list.  The list of a program
-that ran alone, on a fresh constraint over a fresh vocabulary, is compared with its list beside the others.
+A program is a seeded random sequence of calls on a few states, whose results are a list.  The list of a program that
+ran alone, on a fresh constraint over a fresh vocabulary, is compared with its list among others.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def fresh_vocab() -> wfsa.Vocab:
 
 
 def program(constraint: wfsa.Constraint, seed: int) -> list[object]:
-    """Some random calls, and what came back."""
+    """Make random calls and return their results."""
     choose = random.Random(seed)
     vocab, states = constraint.vocab, [constraint.start()]
     width = (vocab.n_tokens + 31) // 32
@@ -106,7 +106,7 @@ def program(constraint: wfsa.Constraint, seed: int) -> list[object]:
 
 
 def together(jobs: list[Callable[[], Any]]) -> list[Any]:
-    """The results of the jobs, which begin at the same moment, a thread each."""
+    """Return the results of the jobs, which begin at the same moment, one thread each."""
     gate = threading.Barrier(len(jobs))
 
     def run(job: Callable[[], Any]) -> Any:
@@ -119,7 +119,7 @@ def together(jobs: list[Callable[[], Any]]) -> list[Any]:
 
 @pytest.fixture(autouse=True)
 def hasty() -> Iterator[None]:
-    """The interpreter changes threads much more often than usual."""
+    """Make the interpreter switch threads much more often than usual."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     yield
@@ -131,14 +131,14 @@ def hasty() -> Iterator[None]:
 def test_one_constraint_for_all_threads(name: str, mode: str) -> None:
     alone = [program(GRAMMARS[name](fresh_vocab(), mode), seed) for seed in range(N_THREADS)]
     for _ in range(N_ROUNDS):
-        constraint = GRAMMARS[name](fresh_vocab(), mode)  # nothing expanded yet: all threads meet in the same places
-        got = together([partial(program, constraint, seed) for seed in range(N_THREADS)])
+        constraint = GRAMMARS[name](fresh_vocab(), mode)  # without tables, so that all threads meet
+        actual = together([partial(program, constraint, seed) for seed in range(N_THREADS)])
         for seed in range(N_THREADS):
-            assert got[seed] == alone[seed], f"program {seed}"
+            assert actual[seed] == alone[seed], f"program {seed}"
 
 
 def test_one_vocabulary_for_all_threads() -> None:
-    """Compiling fills the caches of the vocabulary, decoding reads them, each constraint has a thread of its own."""
+    """Compiling fills the vocabulary's caches and decoding reads them, with a thread per constraint."""
     kinds = [(name, mode) for name in GRAMMARS for mode in ("lazy", "ahead")]
 
     def compiled(name: str, mode: str, vocab: wfsa.Vocab) -> object:
@@ -160,14 +160,14 @@ def test_saved_while_it_grows(name: str) -> None:
     alone = [program(GRAMMARS[name](vocab, "lazy"), seed) for seed in range(4)]
     for _ in range(N_ROUNDS):
         constraint = GRAMMARS[name](fresh_vocab(), "lazy")
-        got = together([partial(saved, constraint), *(partial(program, constraint, seed) for seed in range(4))])
-        assert got[1:] == alone
-        for data in got[0][:: N_SAVED // 2]:
+        actual = together([partial(saved, constraint), *(partial(program, constraint, seed) for seed in range(4))])
+        assert actual[1:] == alone
+        for data in actual[0][:: N_SAVED // 2]:
             assert program(wfsa.Constraint.from_bytes(data, vocab), 1) == alone[1]
 
 
 def test_masks_of_one_state_whose_items_differ() -> None:
-    """A mask under uniqueItems tries tokens behind what its state has read, and so do forks in other threads."""
+    """A mask under uniqueItems tries tokens after its text, and so do forks in other threads."""
     schema = {"type": "array", "items": {"type": "string"}, "uniqueItems": True}
     vocab = fresh_vocab()
     width = (vocab.n_tokens + 31) // 32
@@ -191,15 +191,15 @@ def test_states_of_other_threads_outlive_their_origin() -> None:
     constraint = GRAMMARS["cfg"](fresh_vocab(), "lazy")
 
     def descend(seed: int) -> tuple[int, ...]:
-        choose, state, taken = random.Random(seed), constraint.start(), []
+        choose, state, tokens = random.Random(seed), constraint.start(), []
         for _ in range(60):
             allowed = state.get_mask().ids()
             if not len(allowed):
                 break
-            taken.append(int(allowed[choose.randrange(len(allowed))]))
-            state = state.fork()  # the origin is gone with this line
-            assert state.commit(taken[-1])
-        return tuple(taken)
+            tokens.append(int(allowed[choose.randrange(len(allowed))]))
+            state = state.fork()  # drops the origin
+            assert state.commit(tokens[-1])
+        return tuple(tokens)
 
     alone = [descend(seed) for seed in range(N_THREADS)]
     assert together([partial(descend, seed) for seed in range(N_THREADS)]) == alone
@@ -225,15 +225,15 @@ LONG: dict[str, Callable[[wfsa.Vocab], wfsa.Constraint]] = {
         {"properties": {f"k{i}": {} for i in range(10_000)}}, vocab, mode="lazy"
     ),
 }
-N_TRIES = 3  # the system may take either thread off for long
+N_TRIES = 3  # the system may suspend either thread for long
 
 
 @pytest.mark.parametrize("stage", LONG)
 def test_others_run_while_one_compiles(stage: str) -> None:
-    """A thread that wants to run a moment in every millisecond does so, whatever stage another one's compile is in."""
+    """A thread can run for a moment in every millisecond, in each stage of another thread's compilation."""
     seen = []
     for _ in range(N_TRIES):
-        n, longest, whole = moments_beside(LONG[stage])
+        n, longest, whole = moments_during(LONG[stage])
         assert whole > 0.1, "too short to say anything"
         if n > 20 and longest < 0.5 * whole:
             return
@@ -241,8 +241,8 @@ def test_others_run_while_one_compiles(stage: str) -> None:
     raise AssertionError(seen)
 
 
-def moments_beside(compiles: Callable[[wfsa.Vocab], wfsa.Constraint]) -> tuple[int, float, float]:
-    """How often another thread ran meanwhile, the longest time it did not, and all of the time, in seconds."""
+def moments_during(compiles: Callable[[wfsa.Vocab], wfsa.Constraint]) -> tuple[int, float, float]:
+    """Return how often another thread ran meanwhile, the longest time between runs, and the total, in seconds."""
     vocab = wfsa.Vocab([b"a", b"b", b"c", b"</s>"], eos_token_ids=[3])
     moments: list[float] = []
     done = threading.Event()
@@ -265,7 +265,7 @@ def moments_beside(compiles: Callable[[wfsa.Vocab], wfsa.Constraint]) -> tuple[i
 
 
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="a reader beside growth needs a processor of its own")
-def test_who_reads_has_turns_while_tables_grow() -> None:
+def test_readers_have_turns_while_tables_grow() -> None:
     schema = {"properties": {"s": {"pattern": "^([a-z]{1,9}-?){1,40}$"}, "n": {"type": "integer"}}}
     choose = random.Random(3)
     words = {"".join(choose.choices("abcdefgh-", k=choose.randint(2, 9))).encode() for _ in range(100_000)}
@@ -284,7 +284,7 @@ def test_who_reads_has_turns_while_tables_grow() -> None:
     beside = threading.Thread(target=read)
     beside.start()
     try:
-        for _ in range(40):  # each mask is of a lexer state that no text has been in
+        for _ in range(40):  # each mask is of a new lexer state
             before = n_reads
             writer.get_mask()
             during.append(n_reads - before)
@@ -292,13 +292,13 @@ def test_who_reads_has_turns_while_tables_grow() -> None:
     finally:
         ended.set()
         beside.join()
-    assert sum(during) > 50 * len(during), during  # waiting for each mask, some 10
+    assert sum(during) > 50 * len(during), during  # some 10 if it waited for each mask
 
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="NO fork on this system")
-def test_a_fork_beside_growth() -> None:
-    """A process forks while a thread extends a constraint and another compiles; every child goes on with both."""
+def test_a_fork_during_growth() -> None:
+    """A process forks while a thread extends a constraint and another compiles; every child can use both."""
     ended = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True, timeout=120, check=False)
     assert ended.returncode == 0 and ended.stdout == "ended\n", (ended.stdout, ended.stderr[-2000:])
 
@@ -358,12 +358,12 @@ print("ended")
 """
 
 
-def test_one_state_in_many_threads_is_told() -> None:
-    """A misuse, and an error rather than the end of the process; what was committed is a prefix of a document."""
+def test_one_state_in_many_threads_raises() -> None:
+    """This misuse raises an error and does not end the process; the committed text is a prefix of a document."""
     vocab = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"</s>"], eos_token_ids=[256])
     constraint = wfsa.compile_json_schema({"type": "array", "uniqueItems": True}, vocab, mode="lazy")
     state = constraint.start()
-    told = set[str]()
+    messages = set[str]()
 
     def work(seed: int) -> None:
         choose = random.Random(seed)
@@ -382,11 +382,11 @@ def test_one_state_in_many_threads_is_told() -> None:
                 elif len(ids):
                     state.commit(int(choose.choice(ids)))
             except wfsa.errors.StateError as e:
-                told.add(str(e).partition(";")[0])
+                messages.add(str(e).partition(";")[0])
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(work, range(4)))
-    assert told <= {
+    assert messages <= {
         "another thread is changing this state", "another thread is reading this state",
         "commit after the end-of-sequence token", "cannot roll back 1 commits: there were 0",
     }  # fmt: skip
@@ -395,7 +395,7 @@ def test_one_state_in_many_threads_is_told() -> None:
 
 
 @pytest.mark.parametrize("use", ["get_mask", "output_bytes", "is_accepting", "fork", "next_bytes", "reset", "rollback"])
-def test_a_state_that_nobody_started(use: str) -> None:
+def test_a_state_that_was_not_started_raises(use: str) -> None:
     state = wfsa.State.__new__(wfsa.State)
     with pytest.raises(wfsa.errors.StateError, match=r"constructed directly; use Constraint\.start"):
         getattr(state, use)()
@@ -403,8 +403,8 @@ def test_a_state_that_nobody_started(use: str) -> None:
         wfsa.fill_bitmasks([state], np.zeros((1, 9), np.int32))
 
 
-def test_what_takes_microseconds_does_not_wait_for_busy_threads() -> None:
-    """Who gives the interpreter lock up beside a thread that computes gets it back after the switch interval."""
+def test_quick_calls_do_not_wait_for_busy_threads() -> None:
+    """A thread that releases the interpreter lock next to a computing thread gets it back after the switch interval."""
     constraint = wfsa.compile_json_schema({"properties": {"a": {"type": "string"}}}, fresh_vocab())
     turn, ended = sys.getswitchinterval(), threading.Event()
 
@@ -417,7 +417,7 @@ def test_what_takes_microseconds_does_not_wait_for_busy_threads() -> None:
     try:
         busy.start()
         begin = time.perf_counter()
-        for _ in range(20):  # each of these takes long enough for the other thread to take the lock
+        for _ in range(20):  # each call is long enough for the other thread to take the lock
             state = constraint.start()
             assert state.commit_bytes(b'{"a": "' + b"x" * 200) and state.validate([ord("x")] * 256) == 256
             assert state.commit_tokens([ord("x")] * 256) == 256

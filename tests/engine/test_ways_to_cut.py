@@ -1,6 +1,6 @@
-"""One text, cut into terminals in exponentially many ways: equal stacks are one, and there is a limit.
+"""A text with exponentially many cuts into terminals: equal stacks are merged, and there is a limit.
 
-In llguidance's dialect terminals that match the same text are all taken.
+In llguidance's dialect all terminals that match the same text are taken.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def test_a_keyword_that_is_a_name_too(mode: str) -> None:
         pytest.param('start: pair*\npair: A "x" | B "y" | A A | B B\n', id="by two"),
     ],
 )
-def test_what_leads_to_the_same_stacks_is_one(rules: str, mode: str) -> None:
+def test_cuts_that_lead_to_equal_stacks_are_merged(rules: str, mode: str) -> None:
     constraint = compiled(rules + OVERLAP, mode)
     state = constraint.start()
     assert set(state.get_mask().ids()) >= {32, *range(256, 383), 383}
@@ -58,7 +58,7 @@ def test_what_leads_to_the_same_stacks_is_one(rules: str, mode: str) -> None:
 
 @modes
 def test_different_stacks_stay_apart_up_to_a_limit(mode: str) -> None:
-    """Two ways to read each blank, and each has an end of its own: ``2 ** n`` stacks."""
+    """Each blank has two readings with different ends, which gives ``2 ** n`` stacks."""
     constraint = compiled('start: s\ns: A s "a" | B s "b" | "y"\n' + OVERLAP, mode)
     state = constraint.start()
     assert set(state.get_mask().ids()) == {32, ord("x"), ord("y"), *range(256, 383)}
@@ -67,6 +67,6 @@ def test_different_stacks_stay_apart_up_to_a_limit(mode: str) -> None:
     assert state.commit_bytes(b"aba") and state.is_accepting()
     with pytest.raises(LimitError, match="cut into terminals in more than 4096 ways"):
         constraint.start().commit(382)
-    state.reset()  # the text fails, the constraint does not
+    state.reset()  # the text fails, but the constraint can be used again
     assert state.commit_bytes(b"xyb") and state.is_accepting()
     assert constraint.start().commit_bytes(b" ya")

@@ -1,7 +1,7 @@
-"""States in which most tokens of a large vocabulary go on, whose masks decide whole subtrees of it in one step.
+"""States in which most tokens of a large vocabulary go on, and whose masks decide whole subtrees in one step.
 
-The twin is committing single tokens: it goes byte by byte and knows nothing of subtrees.  Every eighth token, another
-eighth at each step, because the vocabulary has to be large: only large subtrees are worth deciding.
+The twin commits single tokens byte by byte, without subtrees.  Each step checks another eighth of the tokens, because
+the vocabulary must be large: only large subtrees are decided at once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ N_TOKENS, N_STEPS, EVERY = 40_000, 8, 8
 
 @lru_cache
 def vocab() -> wfsa.Vocab:
-    """Words of pieces, some cut within a character, some with bytes that are no text."""
+    """Return words of pieces, some cut within a character, some with bytes that are not text."""
     choose = random.Random(3)
     tokens = {bytes([b]) for b in range(256)} | {piece.encode() for piece in PIECES} | set(BRACKETS)
     while len(tokens) < N_TOKENS:
@@ -131,7 +131,7 @@ WIDE: dict[str, Callable[..., wfsa.Constraint]] = {
 
 @pytest.mark.parametrize("mode", ["lazy", "ahead"])
 @pytest.mark.parametrize("name", WIDE)
-def test_masks_are_what_can_be_committed(name: str, mode: str) -> None:
+def test_masks_equal_the_tokens_that_can_be_committed(name: str, mode: str) -> None:
     constraint = WIDE[name](mode)
     choose = random.Random(name)
     for _ in range(2):
@@ -159,9 +159,9 @@ PLACES = [
 
 @pytest.mark.parametrize(("mode", "order"), [("ahead", 1), ("lazy", 1), ("lazy", -1)])
 def test_white_space_escapes_and_parts_of_characters(mode: str, order: int) -> None:
-    """What is shared between places: white space before anything, and what lies between two characters of a string.
+    """Places share profiles: white space before any lexeme, and states between two characters of a string.
 
-    Lazily, which state is told as a change of which depends on the order in which they are met.
+    Lazily, the base of a delta depends on the order in which states are met.
     """
     constraint = WIDE["white space before keys and values"](mode)
     for text in PLACES[::order]:

@@ -1,8 +1,8 @@
-"""Text into tokens of a recorded vocabulary.
+"""Cuts texts into tokens of a recorded vocabulary.
 
-Any cutting of the text is a legal one for the engine, so this need not be the model's own: the longest token
-that fits, from left to right, in one dict look-up a candidate length; or, seeded, a random one of those that fit, which
-visits token boundaries that no model's encoder would.
+Every cut of a text is valid for the engine, so these need not be the model's own.  One takes the longest token that
+fits, from left to right, with a dict look-up per candidate length.  The other takes a random token that fits, and so
+reaches token boundaries that no model's encoder would.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _MAX_LENGTH = 64
 
 
 def tokeniser(file: VocabFile) -> Tokeniser:
-    """Greedy: at every place the longest token; of equal ones the first."""
+    """Return an encoder that takes the longest token at every place, and of equal tokens the first."""
     ids = _ids(file)
 
     def encode(data: bytes) -> list[int]:
@@ -32,7 +32,7 @@ def tokeniser(file: VocabFile) -> Tokeniser:
 
 
 def random_tokeniser(file: VocabFile, seed: int) -> Tokeniser:
-    """At every place any token that fits; the same choices for the same seed."""
+    """Return an encoder that takes a random token that fits at every place; a seed fixes the choices."""
     ids = _ids(file)
     choose = random.Random(seed)
 

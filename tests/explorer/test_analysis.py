@@ -1,4 +1,4 @@
-"""What the explorer's panels say, without a server: walks, reasons, next tokens, costs, pictures, comparisons."""
+"""The content of the explorer's panels, without a server: walks, reasons, tokens, costs, pictures, comparisons."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ PERSON = {
 
 def compiled(source: Any, kind: str = "json-schema", named: NamedVocab = SMALL, **more: Any) -> Compiled:
     text = source if isinstance(source, str) else json.dumps(source)
-    asked = Asked.of({"kind": kind, "source": text, "vocabulary": named.name, **more}, {named.name: named})
-    return compile_asked(asked, named, Limits(seconds=5))
+    query = Asked.of({"kind": kind, "source": text, "vocabulary": named.name, **more}, {named.name: named})
+    return compile_asked(query, named, Limits(seconds=5))
 
 
 def walked(made: Compiled, text: bytes) -> Walk:
@@ -48,7 +48,7 @@ def walked(made: Compiled, text: bytes) -> Walk:
 
 
 @pytest.mark.parametrize("named", [SMALL, vocabularies.byte_vocabulary()], ids=lambda one: one.name)
-def test_a_walk_counts_what_masks_hold(named: NamedVocab) -> None:
+def test_a_walk_counts_the_tokens_of_masks(named: NamedVocab) -> None:
     made = compiled(PERSON, named=named)
     walk = walked(made, b'{"name": "Ada", "age": 120}')
     state = made.constraint.start()
@@ -84,10 +84,10 @@ def test_a_slice_begins_where_the_edit_is() -> None:
     made = compiled({"type": "array", "items": PERSON})
     text = json.dumps([{"name": "a", "age": i} for i in range(300)]).encode()
     walk = walked(made, text)
-    known = len(walk.ids)
+    n_ids = len(walk.ids)
     walk.edit(text[:-300] + b" " + text[-300:])
-    part = walk.go_on(known, 1.0)
-    assert 0 < part.first < known and part.start <= len(text) - 300 and part.done
+    part = walk.go_on(n_ids, 1.0)
+    assert 0 < part.first < n_ids and part.start <= len(text) - 300 and part.done
 
 
 PIECES = ["[", "]", '"', "a", " ", "😀", "😁", "é", "\r\n", ",", "12", "a" * 700, "😀" * 600, " " * 700, '"aa", ' * 200]
@@ -96,12 +96,12 @@ EDITS = st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1), TEXTS), max_size=4)
 
 
 def by_word(text: str) -> list[int]:
-    """Longest tokens, but over whole characters and words only, as tokenizers cut."""
+    """Cut a text into the longest tokens within characters and words, as tokenizers do."""
     return [i for one in re.findall(r"\s?\S+|\s+", text) for i in cut(SMALL.vocab, one.encode())]
 
 
 CUTTERS = [SMALL, NamedVocab.of("small", SMALL.vocab, Encoded(SMALL.vocab, by_word))]
-SLICES = st.sampled_from([0.0002, 1.0])  # seconds: some tokens of a block, and all
+SLICES = st.sampled_from([0.0002, 1.0])  # seconds, for some tokens of a block or all
 
 
 @settings(max_examples=60, deadline=None)
@@ -158,43 +158,43 @@ def test_the_first_refused_byte_and_its_reason() -> None:
     made = compiled(PERSON)
     walk = walked(made, b'{"name": "Ada", "age": 130}')
     assert walk.refused == 25
-    told = reasons.why(made, walk.at_byte(25), b"0")
-    assert told["reasons"] == [[{"place": "/properties/age/maximum", "words": "at most 120"}]]
-    assert {one["name"] for one in told["expected"]} == {"}"}
-    assert b"}" in bytes.fromhex(told["bytes"])
+    reason = reasons.why(made, walk.at_byte(25), b"0")
+    assert reason["reasons"] == [[{"place": "/properties/age/maximum", "words": "at most 120"}]]
+    assert {one["name"] for one in reason["expected"]} == {"}"}
+    assert b"}" in bytes.fromhex(reason["bytes"])
 
 
 @pytest.mark.parametrize("name", ["a: b", "a/b", "a~b", ": ", "</script>", "x together with y"])
 def test_pointers_with_odd_names_are_found(name: str) -> None:
     schema = {"properties": {name: {"maximum": 3}}}
     escaped = name.replace("~", "~0").replace("/", "~1")
-    found = reasons.linked(schema, f"/properties/{escaped}/maximum: at most 3")
+    links = reasons.linked(schema, f"/properties/{escaped}/maximum: at most 3")
     if " together with " not in name:
-        assert found == [{"place": f"/properties/{escaped}/maximum", "words": "at most 3"}]
-    assert all(one["place"] == "" or reasons.pointer_end(schema, one["place"] + ": ") > 0 for one in found)
+        assert links == [{"place": f"/properties/{escaped}/maximum", "words": "at most 3"}]
+    assert all(one["place"] == "" or reasons.pointer_end(schema, one["place"] + ": ") > 0 for one in links)
 
 
-def test_the_longest_pointer_that_leads_somewhere_is_the_place() -> None:
+def test_the_longest_pointer_with_a_target_is_the_place() -> None:
     schema = {"a": [{"maximum": 1}], "a: b": {"c": 2}, "a/b": {}}
     for reason, place in [
         ("/a/0/maximum: at most 1", "/a/0/maximum"), ("/a/1/maximum: x", ""), ("/a/01: x", ""),
         ("/a/0: 1/2: x", "/a/0"), ("/a: b/c: d: e", "/a: b/c"), ("/a: b: c", "/a: b"), ("/a~1b: /x: y", "/a~1b"),
         (": x", ""), ("no place: x", ""),
     ]:  # fmt: skip
-        (found,) = reasons.linked(schema, reason)
-        assert found["place"] == place, reason
-        assert reason in (found["words"], f"{place}: {found['words']}")
+        (links,) = reasons.linked(schema, reason)
+        assert links["place"] == place, reason
+        assert reason in (links["words"], f"{place}: {links['words']}")
 
 
-def test_a_name_of_nothing_but_colons_is_looked_up_at_once() -> None:
+def test_a_name_of_colons_is_found_quickly() -> None:
     name = ": " * 500_000
     begin = time.perf_counter()
-    found = reasons.linked({"properties": {name: {"maximum": 3}}}, f"/properties/{name}/maximum: at most 3")
-    assert found == [{"place": f"/properties/{name}/maximum", "words": "at most 3"}]
+    links = reasons.linked({"properties": {name: {"maximum": 3}}}, f"/properties/{name}/maximum: at most 3")
+    assert links == [{"place": f"/properties/{name}/maximum", "words": "at most 3"}]
     assert time.perf_counter() - begin < 5
 
 
-def test_what_no_token_spells_is_refused_where_it_stands() -> None:
+def test_a_byte_without_a_token_is_refused_at_its_place() -> None:
     named = NamedVocab.of("few", Vocab([b'"', b"a", b"</s>"], special_token_ids=[2], eos_token_ids=[2]))
     made = compiled({"type": "string"}, named=named)
     walk = walked(made, b'"a!"')
@@ -206,10 +206,10 @@ def test_next_tokens_are_the_mask_in_groups() -> None:
     made = compiled(PERSON)
     state = made.constraint.start()
     assert state.commit_bytes(b'{"name": "A')
-    found = next_tokens.next_tokens(made, state, limit=2000)
-    shown = [token["id"] for group in found["groups"] for token in group["tokens"]]
-    assert sorted(shown) == state.get_mask().ids().tolist() and found["count"] == len(shown)
-    kinds = {token["hex"]: group["kind"] for group in found["groups"] for token in group["tokens"]}
+    groups = next_tokens.next_tokens(made, state, limit=2000)
+    shown = [token["id"] for group in groups["groups"] for token in group["tokens"]]
+    assert sorted(shown) == state.get_mask().ids().tolist() and groups["count"] == len(shown)
+    kinds = {token["hex"]: group["kind"] for group in groups["groups"] for token in group["tokens"]}
     assert kinds[b"name".hex()] == "stay" and kinds[b'"'.hex()] == "change"
     searched = next_tokens.next_tokens(made, state, search=b"nam")
     assert [token["hex"] for group in searched["groups"] for token in group["tokens"]] == [b"name".hex()]
@@ -238,11 +238,11 @@ def test_the_end_is_a_group() -> None:
 
 def test_places_of_a_schema_and_what_they_cost() -> None:
     made = compiled({"oneOf": [PERSON, {"type": "integer"}]})
-    found = cost.places(made)
-    assert found["complete"] and found["root"]["place"] == "" and found["root"]["lr"] > 0
-    assert [child["place"] for child in found["root"]["children"]] == ["/oneOf/0", "/oneOf/1"]
-    assert "anyOf says the same" in found["root"]["advice"][0] and found["root"]["children"][1]["advice"] == []
-    assert cost.places(made) is found
+    places = cost.places(made)
+    assert places["complete"] and places["root"]["place"] == "" and places["root"]["lr"] > 0
+    assert [child["place"] for child in places["root"]["children"]] == ["/oneOf/0", "/oneOf/1"]
+    assert "anyOf says the same" in places["root"]["advice"][0] and places["root"]["children"][1]["advice"] == []
+    assert cost.places(made) is places
     assert cost.places(compiled("[0-9]+", "regex")) == {}
     along = cost.along(walked(made, b'{"name": "A"'))
     assert along["tokens"] == len(along["points"]) > 3 and along["left"][0][0] == 0
@@ -266,8 +266,8 @@ def test_an_error_has_a_place(kind: str, source: str, places: list[str]) -> None
 
 
 def test_the_report_and_the_places_of_errors() -> None:
-    found = report.report(compiled(PERSON))
-    assert ["/properties/age", "maximum"] in [entry[:2] for entry in found["entries"]]
+    report_data = report.report(compiled(PERSON))
+    assert ["/properties/age", "maximum"] in [entry[:2] for entry in report_data["entries"]]
     with pytest.raises(WfsaError) as caught:
         compiled({"properties": {"a b": {"type": "nonsense"}}})
     assert report.error_places(caught.value) == ["/properties/a b/type"]
@@ -280,21 +280,21 @@ def test_pictures_of_the_gallery(example: dict[str, Any]) -> None:
     walk = walked(made, example["text"].encode())
     end = len(walk.text) if walk.refused is None else walk.refused
     for offset in (0, end // 2, end):
-        found = inside.inside(made, walk.text[:offset])
-        assert found["n_configurations"] >= 1 and found["nodes"]
-        assert len(found["nodes"]) <= 40 and all(str(node["state"]) in found["states"] for node in found["nodes"])
-        assert all(0 <= below < len(found["nodes"]) for node in found["nodes"] for below in node["below"])
-        # What the parser automaton allows along the ways is what the engine allows.
-        allowed = {byte for way in found["way"] for step in way["steps"] for byte in bytes.fromhex(step["bytes"])}
+        view = inside.inside(made, walk.text[:offset])
+        assert view["n_configurations"] >= 1 and view["nodes"]
+        assert len(view["nodes"]) <= 40 and all(str(node["state"]) in view["states"] for node in view["nodes"])
+        assert all(0 <= below < len(view["nodes"]) for node in view["nodes"] for below in node["below"])
+        # The parser automaton and the engine allow the same tokens along the paths.
+        allowed = {byte for way in view["way"] for step in way["steps"] for byte in bytes.fromhex(step["bytes"])}
         assert allowed <= set(range(256))
-    json.dumps(found, allow_nan=False)
+    json.dumps(view, allow_nan=False)
 
 
 def test_pictures_are_bounded() -> None:
     pytest.importorskip("pyroaring")
     with pytest.raises(LimitError, match="the cursor is after 5,000 bytes"):
         inside.inside(compiled("[a]*", "regex"), b"a" * 5000)
-    n = 100  # symbols, each of which may begin and go on with some others: LR states with hundreds of items each
+    n = 100  # symbols that begin and continue with some others, which gives LR states with hundreds of items
     chance = random.Random(1)
     rules = (
         f"r{i}: r{chance.randrange(n)} r{chance.randrange(n)} | r{chance.randrange(n)} \"{chr(97 + i % 26)}\" "
@@ -302,39 +302,39 @@ def test_pictures_are_bounded() -> None:
         for i in range(n)
     )
     tangled = compiled("\n".join([f"start: {' | '.join(f'r{i}' for i in range(n))}", *rules]), "lark")
-    found = inside.inside(tangled, b"abc")
-    assert "items" in found["no_way"] and found["way"] == [] and found["nodes"] and found["lr_states"] < 2000
+    view = inside.inside(tangled, b"abc")
+    assert "items" in view["no_way"] and view["way"] == [] and view["nodes"] and view["lr_states"] < 2000
     large = {"properties": {f"p{i}": {"type": "integer"} for i in range(400)}}
-    found = inside.inside(compiled(large), b'{"p3": 1, "p7": 2')
-    assert "1,216 rules" in found["no_way"] and found["way"] == []
-    assert '"p7":' in [node["symbol"] for node in found["nodes"]] and len(found["nodes"]) <= 40
-    assert found["automaton"]["terminal"] == "integer" and found["configurations"]
+    view = inside.inside(compiled(large), b'{"p3": 1, "p7": 2')
+    assert "1,216 rules" in view["no_way"] and view["way"] == []
+    assert '"p7":' in [node["symbol"] for node in view["nodes"]] and len(view["nodes"]) <= 40
+    assert view["automaton"]["terminal"] == "integer" and view["configurations"]
 
 
 @pytest.mark.parametrize("more", [{}, {"schema": {"property_order": "any"}}], ids=["declared", "any"])
-def test_what_the_construction_does_not_know_is_left_aside(more: Any) -> None:
+def test_pictures_leave_out_features_that_the_construction_lacks(more: Any) -> None:
     pytest.importorskip("pyroaring")
     schema = {"properties": {"a": {"type": "string", "maxLength": 100}, "b": {"type": "integer"}}}
-    found = inside.inside(compiled(schema, **more), b'{"a": "abc')
-    assert "how long a string may be" in found["no_way"] and "how long a string may be" in found["left_aside"]
-    assert ("which properties" in found["no_way"]) is bool(more)
-    assert found["automaton"]["terminal"] == "string of bounded length" and found["nodes"]
-    assert found["states"][str(found["nodes"][0]["state"])]["items"] and found["way"] == []
+    view = inside.inside(compiled(schema, **more), b'{"a": "abc')
+    assert "how long a string may be" in view["no_way"] and "how long a string may be" in view["left_aside"]
+    assert ("which properties" in view["no_way"]) is bool(more)
+    assert view["automaton"]["terminal"] == "string of bounded length" and view["nodes"]
+    assert view["states"][str(view["nodes"][0]["state"])]["items"] and view["way"] == []
 
 
 def test_a_text_that_takes_too_long_is_followed_as_far_as_it_goes(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pyroaring")
     made = compiled('start: start start | "a"', "lark")
     monkeypatch.setattr(inside, "_SECONDS", 0.0)
-    for n in range(1, 20):  # a byte at each request
-        found = inside.inside(made, b"a" * 20)
-        assert (found["offset"], found["cut"]) == (n, True) and found["nodes"]
+    for n in range(1, 20):  # one byte per request
+        view = inside.inside(made, b"a" * 20)
+        assert (view["offset"], view["cut"]) == (n, True) and view["nodes"]
     assert not inside.inside(made, b"a" * 20)["cut"]
 
 
 @pytest.mark.parametrize("example", gallery.examples(), ids=lambda one: one["title"])
-def test_states_that_are_touched_are_those_of_the_whole(example: dict[str, Any]) -> None:
-    """In the same order they have the same numbers; and other normal forms than the reference's take the same bytes."""
+def test_lazily_made_states_are_those_of_the_whole_automaton(example: dict[str, Any]) -> None:
+    """Equal orders give equal numbers, and other normal forms than the reference's take the same bytes."""
     pytest.importorskip("pyroaring")
     from wfsa.explorer.touched import Touched, TouchedTables
 
@@ -377,13 +377,13 @@ def test_one_deadline_for_both_attempts(monkeypatch: pytest.MonkeyPatch) -> None
 def test_tokens_whose_text_is_forced() -> None:
     made = compiled(PERSON)
     walk = walked(made, b'{"name": "Ada"}')
-    told = list(zip((SMALL.token_bytes[i] for i in walk.ids), walk.counts, walk.forced, strict=True))
-    assert (b"name", 2, 1) in told  # beside the token n
-    assert all(forced == state_forces(made, walk, n) for n, (_, _, forced) in enumerate(told))
+    records = list(zip((SMALL.token_bytes[i] for i in walk.ids), walk.counts, walk.forced, strict=True))
+    assert (b"name", 2, 1) in records  # in addition to the token n
+    assert all(forced == state_forces(made, walk, n) for n, (_, _, forced) in enumerate(records))
 
 
 def state_forces(made: Compiled, walk: Walk, n: int) -> bool:
-    """By trying: no other byte than the token's may come at each place of it."""
+    """Whether only the token's byte is allowed at each of its places, by trying."""
     state = made.constraint.start()
     assert state.commit_tokens(walk.ids[:n].tolist()) == n
     for byte in SMALL.token_bytes[walk.ids[n]]:
@@ -407,18 +407,18 @@ COMMENTS = 'start: "a" A? "b"\nA: "c"\n%ignore /#[^\\n]*/\n%ignore /[ \\n]/\n%ig
         (ARITHMETIC["source"], "1.", {"NUMBER"}),
         (COMMENTS, "a ", {"A", "B"}),
         (COMMENTS, "a # x\n\n", {"A", "B"}),
-        (COMMENTS, "a (*b", set()),  # in the middle of one
+        (COMMENTS, "a (*b", set()),  # within a comment
     ],
 )
-def test_what_is_expected_behind_what_is_ignored(source: str, text: str, names: set[str]) -> None:
+def test_expected_terminals_after_ignored_text(source: str, text: str, names: set[str]) -> None:
     made = compiled(source, "lark")
     state = made.constraint.start()
     assert state.commit_bytes(text.encode())
-    found = {one["name"] for one in reasons.expected(made, state)}
-    assert found == names if source != COMMENTS else found & {"A", "B"} == names
+    expected_names = {one["name"] for one in reasons.expected(made, state)}
+    assert expected_names == names if source != COMMENTS else expected_names & {"A", "B"} == names
 
 
-def test_groups_claim_no_more_than_is_so() -> None:
+def test_groups_of_tokens_are_right() -> None:
     made = compiled(ARITHMETIC["source"], "lark")
     state = made.constraint.start()
     assert state.commit_bytes(b"12 * (3 + x1) - ")
@@ -462,9 +462,9 @@ def test_why_a_grammar_refuses(
     made = compiled(source, kind)
     walk = walked(made, text.encode())
     assert walk.refused == len(text) - 1
-    found = reasons.why(made, walk.at_byte(walk.refused), text[-1:].encode())
-    assert [[(part["place"], part["words"]) for part in one] for one in found["reasons"]] == [[told]]
-    assert expected in [(one["name"], one["place"]) for one in found["expected"]]
+    reason = reasons.why(made, walk.at_byte(walk.refused), text[-1:].encode())
+    assert [[(part["place"], part["words"]) for part in one] for one in reason["reasons"]] == [[told]]
+    assert expected in [(one["name"], one["place"]) for one in reason["expected"]]
 
 
 def test_lenient_is_advised_where_it_helps() -> None:
@@ -480,33 +480,33 @@ def test_lenient_is_advised_where_it_helps() -> None:
 def test_comparing_options() -> None:
     text = b'{"name": "A", "age": 1}'
     one, other = compiled(PERSON), compiled(PERSON, schema={"whitespace": "compact"})
-    found = compare.compare(walked(one, text), walked(other, text))
-    assert [side["refused"] for side in found["sides"]] == [None, 8]
-    assert found["report"] and found["same_vocabulary"] and found["apart"]
-    json.dumps(found, allow_nan=False)
+    results = compare.compare(walked(one, text), walked(other, text))
+    assert [side["refused"] for side in results["sides"]] == [None, 8]
+    assert results["report"] and results["same_vocabulary"] and results["apart"]
+    json.dumps(results, allow_nan=False)
 
 
-def test_what_is_asked_is_looked_up() -> None:
-    known = {SMALL.name: SMALL}
+def test_arguments_of_requests_are_checked() -> None:
+    vocabs = {SMALL.name: SMALL}
     good = {"kind": "json-schema", "source": "{}", "vocabulary": "small"}
-    assert Asked.of(good, known).key == Asked.of(dict(good), known).key
+    assert Asked.of(good, vocabs).key == Asked.of(dict(good), vocabs).key
     for bad in (
         {"source": 1}, {"kind": "python"}, {"vocabulary": "/etc/passwd"}, {"mode": "background"},
         {"schema": {"registry": "x"}}, {"schema": {"whitespace": 7}}, {"schema": []},
     ):  # fmt: skip
         with pytest.raises(WfsaError):
-            Asked.of({**good, **bad}, known)
+            Asked.of({**good, **bad}, vocabs)
     with pytest.raises(LimitError):
-        Asked.of({**good, "source": " " * 2_000_001}, known)
+        Asked.of({**good, "source": " " * 2_000_001}, vocabs)
 
 
 def test_the_same_source_is_compiled_once_and_errors_are_not_kept() -> None:
     cache = Cache({SMALL.name: SMALL}, Limits(kept=2))
-    asked = [Asked("regex", pattern, SMALL.name) for pattern in ("a", "b", "c")]
-    first = cache.get(asked[0])
-    assert cache.get(asked[0]) is first and cache.known(asked[0].key) is first
-    cache.get(asked[1]), cache.get(asked[2])
-    assert cache.known(asked[0].key) is None and cache.known(7) is None
+    queries = [Asked("regex", pattern, SMALL.name) for pattern in ("a", "b", "c")]
+    first = cache.get(queries[0])
+    assert cache.get(queries[0]) is first and cache.known(queries[0].key) is first
+    cache.get(queries[1]), cache.get(queries[2])
+    assert cache.known(queries[0].key) is None and cache.known(7) is None
     with pytest.raises(WfsaError):
         cache.get(Asked("regex", "(", SMALL.name))
 
@@ -530,7 +530,7 @@ def test_cutting_by_an_encoder_falls_back() -> None:
 
 
 def test_the_name_of_a_special_token_is_cut_as_text() -> None:
-    def by_name(text: str) -> list[int]:  # as the package tokenizers does
+    def by_name(text: str) -> list[int]:  # like the package tokenizers
         return [len(WORDS) - 1 if one == "<eos>" else ord(one) for one in re.findall("<eos>|.", text, re.S)]
 
     cutter = Encoded(SMALL.vocab, by_name)

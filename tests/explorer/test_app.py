@@ -30,8 +30,8 @@ ORIGIN = f"http://{HOST}"
 
 @pytest.fixture(scope="module")
 def client() -> TestClient:
-    known = vocabularies.byte_vocabulary()
-    explorer = Explorer({known.name: known}, limits=Limits(seconds=1.0, memory=1 << 29))
+    byte_vocab = vocabularies.byte_vocabulary()
+    explorer = Explorer({byte_vocab.name: byte_vocab}, limits=Limits(seconds=1.0, memory=1 << 29))
     return TestClient(make_app(explorer, [HOST]), base_url=ORIGIN, raise_server_exceptions=False)
 
 
@@ -151,13 +151,13 @@ def test_a_text_is_followed_by_its_edits(client: TestClient) -> None:
 
 def test_half_characters_count_as_the_page_counts_them(client: TestClient) -> None:
     key = asked(client, "compile", kind="json-schema", source="{}")["key"]
-    found = asked(client, "text", key=key, document="s", version=1, known=0, text='"\ud83d\ud83d"')
-    assert found["length"] == len('"\ufffd\ufffd"'.encode()) and found["end"]["accepting"]
+    results = asked(client, "text", key=key, document="s", version=1, known=0, text='"\ud83d\ud83d"')
+    assert results["length"] == len('"\ufffd\ufffd"'.encode()) and results["end"]["accepting"]
 
 
 def test_an_export_is_of_its_own_text() -> None:
-    known = vocabularies.byte_vocabulary()
-    explorer = Explorer({known.name: known})
+    byte_vocab = vocabularies.byte_vocabulary()
+    explorer = Explorer({byte_vocab.name: byte_vocab})
     key = explorer.compile({"source": "{}"})["key"]
     page = {"key": key, "document": "export", "version": 1}
     explorer.text({**page, "known": 0, "text": "[1, 2"})
@@ -174,8 +174,8 @@ def test_an_export_is_of_its_own_text() -> None:
 
 
 def test_caches_of_the_server_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = vocabularies.byte_vocabulary()
-    explorer = Explorer({known.name: known}, limits=Limits(kept=2))
+    byte_vocab = vocabularies.byte_vocabulary()
+    explorer = Explorer({byte_vocab.name: byte_vocab}, limits=Limits(kept=2))
 
     def text(key: str, document: str, text: str = "[[[") -> None:
         explorer.text({"key": key, "document": document, "version": 1, "known": 0, "text": text})
@@ -198,17 +198,17 @@ def test_requests_of_gone_clients_are_not_begun() -> None:
         async def receive(self) -> dict[str, str]:
             return {"type": "http.disconnect"}
 
-    begun: list[str] = []
+    started: list[str] = []
     with ThreadPoolExecutor(1) as pool:
         free, stop = threading.Event(), threading.Event()
-        first = pool.submit(lambda: (free.wait(10), begun.append("first")))
+        first = pool.submit(lambda: (free.wait(10), started.append("first")))
         gone: Any = Gone()
-        second = pool.submit(lambda: begun.append("second"))
+        second = pool.submit(lambda: started.append("second"))
         assert asyncio.run(app._waited(gone, second)) is False
         assert not stop.is_set()
         threading.Timer(0.1, free.set).start()
         assert asyncio.run(app._waited(gone, first, stop)) is True and stop.is_set()  # running: stopped, awaited
-    assert begun == ["first"]
+    assert started == ["first"]
 
 
 def benched(explorer: Explorer, text: str, **more: Any) -> dict[str, Any]:
@@ -218,8 +218,8 @@ def benched(explorer: Explorer, text: str, **more: Any) -> dict[str, Any]:
 
 
 def test_an_engine_is_measured_in_its_own_process() -> None:
-    known = vocabularies.byte_vocabulary()
-    explorer = Explorer({known.name: known})
+    byte_vocab = vocabularies.byte_vocabulary()
+    explorer = Explorer({byte_vocab.name: byte_vocab})
     assert explorer.start({})["engines"]["wfsa"] is True
     row = explorer.bench({**benched(explorer, "12"), "engine": "wfsa"})
     assert (row["engine"], row["accepted"], row["texts"], row["bytes"], row["masks"]) == ("wfsa", 1, 1, 2, 3)
@@ -233,8 +233,8 @@ def test_an_engine_is_measured_in_its_own_process() -> None:
 
 
 def test_an_engine_ends_after_its_time_or_without_a_client() -> None:
-    known = vocabularies.byte_vocabulary()
-    explorer = Explorer({known.name: known}, limits=Limits(seconds=0.03))
+    byte_vocab = vocabularies.byte_vocabulary()
+    explorer = Explorer({byte_vocab.name: byte_vocab}, limits=Limits(seconds=0.03))
     asked_for = {**benched(explorer, "12", kind="json-schema", mode="lazy"), "engine": "wfsa"}
     with pytest.raises(LimitError, match=r"more than 0\.09 seconds"):
         explorer.bench(asked_for)
@@ -243,8 +243,8 @@ def test_an_engine_ends_after_its_time_or_without_a_client() -> None:
 
 
 def test_an_engine_that_ends_its_process_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = vocabularies.byte_vocabulary()
-    explorer = Explorer({known.name: known})
+    byte_vocab = vocabularies.byte_vocabulary()
+    explorer = Explorer({byte_vocab.name: byte_vocab})
     monkeypatch.setattr(bench, "_CHILD", "import os; os.abort()")
     with pytest.raises(LimitError, match="wfsa ended its process with code -6"):
         explorer.bench({**benched(explorer, "12"), "engine": "wfsa"})
@@ -312,13 +312,13 @@ N_MUTANTS = 30  # per kind; `slow` runs ten times as many
 @pytest.mark.parametrize("kind", ["json-schema", "lark", "gbnf", "regex"])
 def test_sources_of_the_fuzzers(client: TestClient, kind: str, n: int) -> None:
     chance = random.Random(n)
-    known = test_front_ends.seeds("schema" if kind == "json-schema" else kind)
+    seeds = test_front_ends.seeds("schema" if kind == "json-schema" else kind)
     for _ in range(n):
-        seed = chance.choice(known)
+        seed = chance.choice(seeds)
         if kind == "json-schema":
-            source = json.dumps(mutate.schema(seed, known, chance))
+            source = json.dumps(mutate.schema(seed, seeds, chance))
         else:
-            source = mutate.text(seed, known, test_front_ends.SNIPPETS[kind], chance)
+            source = mutate.text(seed, seeds, test_front_ends.SNIPPETS[kind], chance)
         answer = post(client, "compile", {"kind": kind, "source": source})
         assert answer.status_code in (200, 422), (source, answer.text)
         if answer.status_code != 200:

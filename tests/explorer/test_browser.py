@@ -81,10 +81,10 @@ class Page:
 
     def until(self, script: str, seconds: float = 20.0) -> Any:
         end = time.monotonic() + seconds
-        while not (found := self.page.evaluate(script)):
+        while not (value := self.page.evaluate(script)):
             assert time.monotonic() < end, f"not in {seconds} s: {script}; {self.page.text_content('#status')}"
             self.page.wait_for_timeout(15)
-        return found
+        return value
 
     def settle(self) -> None:
         self.until("document.documentElement.dataset.settled !== undefined")
@@ -151,18 +151,18 @@ def opened(browser: Any, server: serve.Server) -> Iterator[Page]:
 
 @pytest.fixture(scope="module")
 def axe() -> str:
-    found = importlib.util.find_spec("axe_core_python")
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec("axe_core_python")
+    if spec is None or spec.origin is None:
         pytest.skip("NO AXE-CORE: `pip install axe-core-python`; accessibility was not tested")
-    return next(Path(found.origin).parent.rglob("axe.min.js")).read_text("utf-8")
+    return next(Path(spec.origin).parent.rglob("axe.min.js")).read_text("utf-8")
 
 
 def complaints(page: Any, axe: str) -> list[str]:
     page.evaluate(axe)
-    found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+    answer = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
     return [
         f"{one['id']}: {node['html'][:120]} {node.get('failureSummary', '')[:160]}"
-        for one in found["violations"]
+        for one in answer["violations"]
         for node in one["nodes"][:3]
     ]
 
@@ -607,13 +607,13 @@ def test_all_by_keyboard(opened: Page) -> None:
     page.focus("#gallery")
     for _ in range(40):
         page.keyboard.press("Tab")
-        found = page.evaluate(
+        value = page.evaluate(
             "(() => { const at = document.activeElement; "
             "return [at.id || at.className, getComputedStyle(at).outlineStyle] })()"
         )
-        if found[0]:
-            assert found[1] != "none", found
-            seen.add(found[0])
+        if value[0]:
+            assert value[1] != "none", value
+            seen.add(value[0])
     assert {"kind", "compile", "tab-next", "next-search"} <= seen
     # Tabs, the tokens' cursor, the report.
     page.focus("#tab-next")
@@ -726,8 +726,8 @@ def test_items_under_a_prefix(opened: Page) -> None:
 
 
 def field(opened: Page) -> str:
-    found: str = opened.page.evaluate("document.getElementById('text-field').value")
-    return found
+    value: str = opened.page.evaluate("document.getElementById('text-field').value")
+    return value
 
 
 def under_bytes(opened: Page, source: str, text: str) -> None:
@@ -796,8 +796,8 @@ def test_the_verdict_of_an_earlier_text_goes_while_a_long_one_is_followed(opened
 
 def test_returns_in_a_text_are_kept(browser: Any) -> None:
     first = {"title": "returns", "kind": "json-schema", "source": "{}", "text": '[1,\r\n"é",\r\n2'}
-    known = vocabularies.byte_vocabulary()
-    with serve.Server({known.name: known}, first=first) as made:
+    byte_vocab = vocabularies.byte_vocabulary()
+    with serve.Server({byte_vocab.name: byte_vocab}, first=first) as made:
         thread = threading.Thread(target=made.run, daemon=True)
         thread.start()
         opened = Page(browser, made.address)
@@ -877,10 +877,10 @@ def fluent(opened: Page, act: Callable[[], None], kind: str, count: int, *, colo
     for _ in range(3):
         opened.page.evaluate("window.explorerTimings.length = 0")
         act()
-        found = opened.page.evaluate("kind => window.explorerTimings.filter((one) => one.kind === kind)", kind)
-        echoes = [one["echo"] for one in found if one["echo"] is not None]
+        value = opened.page.evaluate("kind => window.explorerTimings.filter((one) => one.kind === kind)", kind)
+        echoes = [one["echo"] for one in value if one["echo"] is not None]
         assert len(echoes) >= count
-        shown = [one["colour"] for one in found if one["colour"] is not None and one["colour"] >= 0]
+        shown = [one["colour"] for one in value if one["colour"] is not None and one["colour"] >= 0]
         told.append([statistics.median(echoes), statistics.median(shown) if colours else 0.0])
         if told[-1][0] < MOST_ECHO and told[-1][1] < 2 * MOST_ECHO:
             return

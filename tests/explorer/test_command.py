@@ -20,8 +20,8 @@ STATIC = Path(export.__file__).parent / "static"
 
 
 def test_importing_wfsa_imports_no_server() -> None:
-    found = "bool({'starlette', 'uvicorn', 'wfsa.explorer'} & set(sys.modules))"
-    code = f"import sys, wfsa, wfsa.cli.explore; sys.exit({found})"
+    imported = "bool({'starlette', 'uvicorn', 'wfsa.explorer'} & set(sys.modules))"
+    code = f"import sys, wfsa, wfsa.cli.explore; sys.exit({imported})"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -36,9 +36,9 @@ def test_export_writes_one_file(tmp_path: Path, capsys: pytest.CaptureFixture[st
     html = page.read_text("utf-8")
     assert html.count("</script>") == 2 and html.count("</style>") == 1
     assert not re.search(r'(?:src|href)="', html)
-    found = re.search(r'<script type="application/json" id="recorded">(.*?)</script>', html)
-    assert found is not None
-    answers = json.loads(found[1])
+    match = re.search(r'<script type="application/json" id="recorded">(.*?)</script>', html)
+    assert match is not None
+    answers = json.loads(match[1])
     assert (
         answers["text"]["refused"] == 14
         and answers["why"]["14"]["reasons"][0][0]["place"] == "/properties/<~1script>/maximum"

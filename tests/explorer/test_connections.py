@@ -30,8 +30,8 @@ HALVES = {
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    known = vocabularies.byte_vocabulary()
-    with Server({known.name: known}, limits=Limits(seconds=2.0)) as server:
+    byte_vocab = vocabularies.byte_vocabulary()
+    with Server({byte_vocab.name: byte_vocab}, limits=Limits(seconds=2.0)) as server:
         thread = threading.Thread(target=server.run)
         thread.start()
         try:

@@ -23,8 +23,8 @@ BRANCHES = {"oneOf": [{"type": "integer"}, {"type": "string", "maxLength": 3}, {
 
 
 def compiled(schema: Any) -> Compiled:
-    asked = Asked.of({"kind": "json-schema", "source": json.dumps(schema), "vocabulary": "bytes"}, {"bytes": BYTES})
-    return compile_asked(asked, BYTES, Limits(seconds=30))
+    query = Asked.of({"kind": "json-schema", "source": json.dumps(schema), "vocabulary": "bytes"}, {"bytes": BYTES})
+    return compile_asked(query, BYTES, Limits(seconds=30))
 
 
 def names(node: dict[str, Any]) -> list[str]:
@@ -33,21 +33,21 @@ def names(node: dict[str, Any]) -> list[str]:
 
 def test_unmeasured_places_are_one_marked_entry() -> None:
     made = compiled({"properties": {f"p{n}": {"type": "integer"} for n in range(70)} | {"long": {"enum": ["x" * 99]}}})
-    found = cost.places(made)
-    assert not found["complete"] and found["places"] == 61
-    assert len(names(found["root"])) == 61 and "properties/long" in names(found["root"])
-    rest = found["root"]["children"][-1]
+    places = cost.places(made)
+    assert not places["complete"] and places["places"] == 61
+    assert len(names(places["root"])) == 61 and "properties/long" in names(places["root"])
+    rest = places["root"]["children"][-1]
     assert rest["name"] == rest["error"] == "11 others, not measured" and rest["place"] == ""
     assert rest["seconds"] > 0 and rest["lr"] > 0  # as wide as the rest of the whole, so that it is visible
-    found = cost.places(compiled(BRANCHES), seconds=0)
-    assert names(found["root"]) == ["3 places, not measured"] and not found["complete"] and found["places"] == 1
+    places = cost.places(compiled(BRANCHES), seconds=0)
+    assert names(places["root"]) == ["3 places, not measured"] and not places["complete"] and places["places"] == 1
 
 
 def test_places_that_were_not_reached_are_entries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cost, "_MOST_PLACES", 3)
-    found = cost.places(compiled({"properties": {"a": BRANCHES, "b": {"items": BRANCHES}}}))
-    assert names(found["root"]) == ["properties/a", "properties/b"] and not found["complete"]
-    assert [names(child) for child in found["root"]["children"]] == [
+    places = cost.places(compiled({"properties": {"a": BRANCHES, "b": {"items": BRANCHES}}}))
+    assert names(places["root"]) == ["properties/a", "properties/b"] and not places["complete"]
+    assert [names(child) for child in places["root"]["children"]] == [
         ["3 places, not measured"], ["1 place, not measured"],
     ]  # fmt: skip
 
@@ -55,20 +55,20 @@ def test_places_that_were_not_reached_are_entries(monkeypatch: pytest.MonkeyPatc
 def test_the_longest_are_measured_first_and_listed_in_the_schema_s_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cost, "_MOST_CHILDREN", 2)
     short, long = {"type": "integer"}, {"type": "string", "maxLength": 100}
-    found = cost.places(compiled({"properties": {"a": short, "b": long, "c": {**long, "minLength": 1}, "d": False}}))
-    assert names(found["root"]) == ["properties/b", "properties/c", "1 other, not measured"]
-    found = cost.places(compiled({"properties": {"b": long, "c": {**long, "minLength": 1}, "d": False}}))
-    assert names(found["root"]) == ["properties/b", "properties/c"] and found["complete"]  # `false` has no cost
+    places = cost.places(compiled({"properties": {"a": short, "b": long, "c": {**long, "minLength": 1}, "d": False}}))
+    assert names(places["root"]) == ["properties/b", "properties/c", "1 other, not measured"]
+    places = cost.places(compiled({"properties": {"b": long, "c": {**long, "minLength": 1}, "d": False}}))
+    assert names(places["root"]) == ["properties/b", "properties/c"] and places["complete"]  # `false` has no cost
 
 
 def test_an_expensive_whole_leaves_time_to_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     made = compiled(BRANCHES)
     dear = SimpleNamespace(source=made.constraint.source, stats={**made.constraint.stats, "seconds": 9.0})
-    asked, real = [], cost.read_part
-    monkeypatch.setattr(cost, "read_part", lambda of, part, path: (asked.append(path), real(of, part, path))[1])
-    found = cost.places(replace(made, constraint=dear, kept={}))
-    assert "$" not in asked and found["root"]["seconds"] == 9.0 and found["root"]["lr"] > 0
-    assert names(found["root"]) == ["oneOf/0", "oneOf/1", "oneOf/2"] and found["complete"]
+    calls, real = [], cost.read_part
+    monkeypatch.setattr(cost, "read_part", lambda of, part, path: (calls.append(path), real(of, part, path))[1])
+    places = cost.places(replace(made, constraint=dear, kept={}))
+    assert "$" not in calls and places["root"]["seconds"] == 9.0 and places["root"]["lr"] > 0
+    assert names(places["root"]) == ["oneOf/0", "oneOf/1", "oneOf/2"] and places["complete"]
 
 
 def test_reading_a_part_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,10 +82,10 @@ def test_reading_a_part_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
         return real(document, part, path)
 
     monkeypatch.setattr(cost, "read_part", endless)
-    found = cost.places(made, seconds=0.4)
-    one, dear, other = found["root"]["children"]
+    places = cost.places(made, seconds=0.4)
+    one, dear, other = places["root"]["children"]
     assert dear["error"].startswith("not compiled within 0.") and dear["seconds"] < 10
-    assert "error" not in one and "error" not in other and not found["complete"]
+    assert "error" not in one and "error" not in other and not places["complete"]
 
 
 def test_a_schema_may_be_true() -> None:

@@ -1,4 +1,4 @@
-"""Small vocabularies, and a file system that can be slow, down or wrong."""
+"""Small vocabularies, and a file system that can be slow, fail, or return wrong data."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def other_vocab() -> wfsa.Vocab:
 
 
 class FaultyFileSystem(MemoryFileSystem):  # type: ignore[misc]
-    """fsspec's own, in memory, with faults that a test sets: a delay, errors, objects cut short."""
+    """fsspec's file system in memory, with faults that a test sets: a delay, errors, objects cut short."""
 
     protocol = "faulty"
     store: dict[str, Any] = {}  # noqa: RUF012

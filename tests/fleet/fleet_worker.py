@@ -24,12 +24,12 @@ def main(url: str, url_options: str, vocab: str, schemas: str, seed: str) -> Non
         for schema, good, bad in listed:
             constraint = store.get(schema)
             first, second = constraint.start(), constraint.start()
-            taken = first.commit_bytes(good.encode()) and first.is_accepting()
-            right += taken and not second.commit_bytes(bad.encode())
+            accepted = first.commit_bytes(good.encode()) and first.is_accepting()
+            right += accepted and not second.commit_bytes(bad.encode())
         store.flush(60)
         stats = store.stats()
-    told = {"right": right, "compiles": stats.compiles, "hits": stats.remote_hits, "failures": stats.remote_failures}
-    print(json.dumps({**told, "published": stats.published, "damaged": stats.damaged}))
+    report = {"right": right, "compiles": stats.compiles, "hits": stats.remote_hits, "failures": stats.remote_failures}
+    print(json.dumps({**report, "published": stats.published, "damaged": stats.damaged}))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""``wfsa store verify | prune``: what is damaged is found, and what no store has written is left alone."""
+"""``wfsa store verify | prune``: damage is found, and files that no store has written are not touched."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OLD = time.time() - 90_000  # more than a day
 
 @pytest.fixture
 def store(tmp_path: Path, vocab: wfsa.Vocab) -> Path:
-    """Two artifacts of this release, a grammar and a set of texts."""
+    """Return a store with two artifacts of this release, a grammar and a set of texts."""
     with ConstraintStore(tmp_path, vocab) as store:
         store.get("[a-c]+", kind="regex")
         store.get(["one", "two"], kind="choice")
@@ -41,10 +41,10 @@ def _write(path: Path, modified: float = OLD) -> Path:
 @pytest.mark.parametrize(
     "what", [["--megabytes", "0"], ["--days", "0"], ["--other-releases"], ["--days", "0", "--other-releases"]]
 )
-def test_prune_removes_what_stores_have_written(
+def test_prune_removes_only_files_of_stores(
     store: Path, what: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """... and no other file below the URL, however it is called."""
+    """Other files below the URL stay, whatever their names."""
     others = [_write(store / name) for name in (
         "thesis.txt", "thesis.part", ".hidden", "one.wfsa", f"{KEY}.wfsa", f"{OTHER}/readme", f"{OTHER}/{KEY}.wfsa",
         f"{OTHER}/x/{KEY}.wfsa", f"photos/{VOCABULARY}/{KEY}.wfsa", f"a/{OTHER}/{VOCABULARY}/{KEY}.wfsa",
@@ -56,7 +56,7 @@ def test_prune_removes_what_stores_have_written(
     half = [_write(folder / name) for name in (
         f".{KEY}.wfsa.12-34.part", f".{KEY}.failed.json.12-35.part", f"{KEY}.wfsa.{32 * 'c'}.part",
     )]  # fmt: skip
-    fresh = _write(folder / f".{KEY}.wfsa.12-36.part", time.time())  # is being written
+    fresh = _write(folder / f".{KEY}.wfsa.12-36.part", time.time())  # a file that is being written
     own = [*half, _write(folder / f"{KEY}.wfsa"), _write(folder / f"{KEY}.failed.json")]
     this = [*store.glob(f"{RELEASE}/*/*.wfsa")]
     gone = [*own, *([] if what == ["--other-releases"] else this)]
@@ -72,7 +72,7 @@ def test_prune_removes_what_stores_have_written(
 
 
 @pytest.mark.parametrize("option", ["--days", "--megabytes"])
-def test_prune_with_less_than_none(store: Path, option: str) -> None:
+def test_prune_refuses_negative_limits(store: Path, option: str) -> None:
     assert main(["store", "prune", str(store), option, "-1"]) == 2
     assert len([*store.glob(f"{RELEASE}/*/*.wfsa")]) == 2
 
@@ -99,7 +99,7 @@ def test_verify_compares_an_artifact_with_its_name(
         assert main(["store", "verify", str(store)]) == 1
         assert message in (out := capsys.readouterr().out) and "2 good, 1 damaged" in out
     path.write_bytes(pack(made, KEY))
-    older = store / OTHER.replace(f"-{last}.", f"-{last - 1}.") / path.parent.name / path.name  # which had other files
+    older = store / OTHER.replace(f"-{last}.", f"-{last - 1}.") / path.parent.name / path.name  # an older format
     older.parent.mkdir(parents=True)
     older.write_bytes(array_file.to_bytes({**head, "version": last - 1}, arrays))
     mine = store / "mine.wfsa"
@@ -110,7 +110,7 @@ def test_verify_compares_an_artifact_with_its_name(
     assert not older.exists() and path.exists() and mine.exists()
 
 
-def test_ls_lists_what_stores_have_written(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ls_lists_files_of_stores(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _write(store / "a" / "b" / "thesis.txt")
     _write(store / "thesis.txt")
     assert main(["store", "ls", str(store)]) == 0
@@ -119,7 +119,7 @@ def test_ls_lists_what_stores_have_written(store: Path, capsys: pytest.CaptureFi
     assert len((out := capsys.readouterr().out).splitlines()) == 2 and "thesis" not in out
 
 
-def test_json_of_whatever_is_done(
+def test_every_command_can_write_json(
     tmp_path: Path, vocab: wfsa.Vocab, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def told(code: int, command: str, *rest: object) -> Any:
@@ -140,7 +140,7 @@ def test_json_of_whatever_is_done(
     assert told(0, "verify") == {"good": 1, "damaged": [], "removed": False}
     (artifact,) = tmp_path.glob("far/*/*/*.wfsa")
     artifact.write_bytes(artifact.read_bytes()[:-1])
-    found = told(1, "verify", "--remove")
-    assert (found["good"], found["removed"]) == (0, True)
-    assert [one["name"] for one in found["damaged"]] == [artifact.relative_to(tmp_path / "far").as_posix()]
+    data = told(1, "verify", "--remove")
+    assert (data["good"], data["removed"]) == (0, True)
+    assert [one["name"] for one in data["damaged"]] == [artifact.relative_to(tmp_path / "far").as_posix()]
     assert told(0, "prune", "--days", 1) == {"removed": 0, "bytes": 0, "left": 0, "dry_run": False}

@@ -1,4 +1,4 @@
-"""A farm: sources from folders and lines, on processes and on Ray, stopped and begun again, with workers that die."""
+"""A farm takes sources of folders and lines, runs on processes and on Ray, and survives restarts and dying workers."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def test_sources_of_folders_files_and_lines(tmp_path: Path) -> None:
     (tmp_path / "d" / "x.jsonl").write_text('{"type": "null"}\n\n{"kind": "regex", "source": "a+"}\n')
     with gzip.open(tmp_path / "y.jsonl.gz", "wt") as lines:
         lines.write('{"id": 1, "schema": {"type": "null"}}\n{"schema": "{\\"type\\":\\"null\\"}"}\n')
-    found = [(Path(s.place).name, s.kind, s.text.strip()) for s in read_sources([tmp_path / "d"])]
-    assert found == [
+    results = [(Path(s.place).name, s.kind, s.text.strip()) for s in read_sources([tmp_path / "d"])]
+    assert results == [
         ("b.json", "json", '{"type": "null"}'), ("a.lark", "grammar", 'start: "a"'),
         ("x.jsonl:1", "json", '{"type": "null"}'), ("x.jsonl:3", "regex", "a+"),
     ]  # fmt: skip
@@ -74,23 +74,23 @@ def test_sources_of_folders_files_and_lines(tmp_path: Path) -> None:
         list(read_sources([tmp_path / "z.jsonl"], field="schema"))
 
 
-def test_the_line_end_of_a_file_is_no_part_of_a_regex(tmp_path: Path) -> None:
-    """So that what is compiled for a file is what `wfsa store get` asks for, which drops it, too."""
+def test_the_line_end_of_a_file_is_not_part_of_a_regex(tmp_path: Path) -> None:
+    """`wfsa store get` drops the line end, too, so both have the same key."""
     for name, text in (("a.regex", "a+\n"), ("b.re", "b+\r\n"), ("c.lark", 'start: "c"\n')):
         (tmp_path / name).write_bytes(text.encode())
     assert [source.text for source in read_sources([tmp_path])] == ["a+", "b+", 'start: "c"\n']
 
 
-# --- what is in the store already ----------------------------------------------------------------------------------
+# --- artifacts that exist already ----------------------------------------------------------------------------------
 
 
 def _path(folder: Path, source: Source, vocab: wfsa.Vocab) -> Path:
-    """Of the artifact."""
+    """Return the path of the artifact."""
     return folder / name_of(ConstraintStore(None, vocab).key(source.text, kind=source.kind), vocab)
 
 
 def test_equal_sources_end_alike(vocabs: dict[str, wfsa.Vocab], tmp_path: Path) -> None:
-    """Whatever became of the first one."""
+    """Equal sources have equal outcomes, in every case of the first."""
     good, bad = '{"type": "null"}', json.dumps(BAD)
     sources = [Source("a", "json", bad), Source("b", "json", good), Source("c", "json", f" {bad}"),
                Source("d", "json", good + " "), Source("e", "json", bad)]  # fmt: skip
@@ -104,7 +104,7 @@ def test_equal_sources_end_alike(vocabs: dict[str, wfsa.Vocab], tmp_path: Path) 
     assert seen[0] == (0, 5) and seen[-1] == (5, 5)
 
 
-def test_a_record_that_cannot_be_read_is_none(vocabs: dict[str, wfsa.Vocab], tmp_path: Path) -> None:
+def test_an_unreadable_record_is_ignored(vocabs: dict[str, wfsa.Vocab], tmp_path: Path) -> None:
     one, sources = {"one": vocabs["one"]}, [Source("bad", "json", json.dumps(BAD))]
     compile_all(sources, one, tmp_path, workers=1)
     (record,) = tmp_path.rglob("*.failed.json")
@@ -117,7 +117,7 @@ def test_a_record_that_cannot_be_read_is_none(vocabs: dict[str, wfsa.Vocab], tmp
 
 
 def test_an_empty_artifact_is_made_again(vocabs: dict[str, wfsa.Vocab], tmp_path: Path) -> None:
-    """Some stores show a file before it is written."""
+    """Some stores list a file before it is written."""
     (source,) = _sources(1)
     path = _path(tmp_path, source, vocabs["one"])
     path.parent.mkdir(parents=True)
@@ -126,10 +126,10 @@ def test_an_empty_artifact_is_made_again(vocabs: dict[str, wfsa.Vocab], tmp_path
     assert path.stat().st_size > 100
 
 
-# --- a store that does not take everything -------------------------------------------------------------------------
+# --- a store that refuses writes -----------------------------------------------------------------------------------
 
 
-def test_what_cannot_be_written_costs_its_source(vocabs: dict[str, wfsa.Vocab], tmp_path: Path) -> None:
+def test_a_failed_write_fails_its_source(vocabs: dict[str, wfsa.Vocab], tmp_path: Path) -> None:
     sources = [*_sources(8), Source("bad", "json", json.dumps(BAD))]
     blocked = _path(tmp_path, sources[3], vocabs["one"])
     blocked.mkdir(parents=True)
@@ -139,18 +139,18 @@ def test_what_cannot_be_written_costs_its_source(vocabs: dict[str, wfsa.Vocab], 
     assert report.count("stored") == 7
     assert [(o.place, o.status) for o in report.failures] == [("bad", "failed"), ("s:3", "failed")]
     assert "SchemaError" in report.failures[0].error and "not stored: IsADirectoryError" in report.failures[1].error
-    blocked.rmdir()  # it was nothing about the source, so it is tried again
+    blocked.rmdir()  # the source was not the cause, so it is tried again
     assert compile_all(sources[:8], {"one": vocabs["one"]}, tmp_path, workers=1).count("stored") == 1
 
 
 def test_a_store_that_takes_nothing_ends_the_farm(
     vocabs: dict[str, wfsa.Vocab], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """After a few sources, and not after thousands."""
+    """The farm ends after a few sources, not after thousands."""
     sources, one = _sources(40), {"one": vocabs["one"]}
     folder = _path(tmp_path, sources[0], vocabs["one"]).parent
     folder.parent.mkdir()
-    folder.touch()  # a file, where artifacts would go
+    folder.touch()  # a file in place of the folder of artifacts
     with pytest.raises(StoreDown, match="could not be written 5 times in a row"):
         compile_all(sources, one, tmp_path, workers=1)
     report = compile_all(sources[:4], one, tmp_path, workers=1)
@@ -188,10 +188,10 @@ def test_a_farm_fills_a_store(vocabs: dict[str, wfsa.Vocab], tmp_path: Path) -> 
     assert compile_all(sources, vocabs, tmp_path, workers=1, max_seconds=5.0, retry_failed=True).count("failed") == 4
 
 
-def test_a_worker_that_dies_costs_its_task(
+def test_a_worker_that_dies_fails_its_task(
     vocabs: dict[str, wfsa.Vocab], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A task that ends its process does so again by itself, and the others of its portion are done."""
+    """A task that ends its process is tried again alone, and the others of its portion are done."""
     monkeypatch.setenv("PYTHONPATH", f"{Path(__file__).parent / 'deadly'}{os.pathsep}{ROOT}")
     monkeypatch.setenv("WFSA_TEST_DEADLY", "p3")
     report = compile_all(_sources(6), vocabs, tmp_path, workers=2)
@@ -201,7 +201,7 @@ def test_a_worker_that_dies_costs_its_task(
 
 
 def test_a_limit_on_memory() -> None:
-    """On what is asked for within the block, used or not, and on nothing else."""
+    """The limit is on allocations within the block, used or not."""
     if sys.platform != "linux":
         pytest.skip("NO LIMITS ON MEMORY: the kernel is not Linux")
     with memory_limit(64 << 20):
@@ -218,7 +218,7 @@ def test_a_limit_on_memory() -> None:
 def test_a_source_that_takes_too_much_memory(
     vocabs: dict[str, wfsa.Vocab], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """More than the compiler has a limit for, and at once: it is listed, and the others are done."""
+    """A source that allocates more than the compiler's limit at once is listed, and the others are done."""
     monkeypatch.setenv("PYTHONPATH", f"{Path(__file__).parent / 'deadly'}{os.pathsep}{ROOT}")
     monkeypatch.setenv("WFSA_TEST_HUNGRY", "p3")
     one = {"one": vocabs["one"]}
@@ -282,7 +282,7 @@ def test_a_farm_on_ray(cluster: Any, vocabs: dict[str, wfsa.Vocab], tmp_path: Pa
     for entry in Place.of(local).listing():
         assert (local / entry.name).read_bytes() == (tmp_path / entry.name).read_bytes()
     assert compile_all(sources[:3], vocabs, tmp_path, ray="auto").count("there") == 6
-    # What ended its workers is on record, and ends none again.
+    # A source that ended its workers is recorded, and not tried again.
     assert compile_all(sources[3:4], vocabs, tmp_path, ray="auto").count("failed before") == 2
 
 
@@ -290,7 +290,7 @@ def test_a_farm_on_ray(cluster: Any, vocabs: dict[str, wfsa.Vocab], tmp_path: Pa
 def test_ray_workers_write_where_the_caller_means(
     cluster: Any, vocabs: dict[str, wfsa.Vocab], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They run in another folder, and hold what a source may take, too."""
+    """Workers run in another folder, and have the memory limit of a source, too."""
     monkeypatch.chdir(tmp_path)
     sources = [*_sources(3), Source("hungry", "json", '{"const": "hungry"}')]
     report = compile_all(sources, {"one": vocabs["one"]}, "far", ray="auto", ray_memory=100 << 20)
@@ -323,7 +323,7 @@ def test_a_ray_worker_keeps_the_store_of_one_set_of_options() -> None:
 
 
 def test_no_cluster(tmp_path: Path, vocabs: dict[str, wfsa.Vocab]) -> None:
-    """Told at once; Ray would go on trying for minutes."""
+    """The error comes at once, while Ray would try for minutes."""
     pytest.importorskip("ray")
     vocabs["one"].save(tmp_path / "one.vocab")
     (tmp_path / "s.jsonl").write_text(_sources(1)[0].text)
@@ -353,8 +353,8 @@ def test_command_lines(vocabs: dict[str, wfsa.Vocab], tmp_path: Path, capsys: py
     out = capsys.readouterr().out
     assert "bad.json: for " in out and "failed: SchemaError" in out and "3 stored" in out and "1 failed" in out
     assert main(["compile-all", str(tmp_path / "in"), "--vocab", vocab, "--store", far, "--json"]) == 1
-    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert sorted(one["status"] for one in told) == ["failed before", "there", "there", "there"]
+    data = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert sorted(one["status"] for one in data) == ["failed before", "there", "there", "there"]
     source = str(tmp_path / "in" / "s0.json")
     assert main(["store", "get", far, source, "--vocab", vocab, "-o", str(tmp_path / "a.wfsa")]) == 0
     assert "from the store" in capsys.readouterr().out

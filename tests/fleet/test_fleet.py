@@ -38,11 +38,11 @@ def s3() -> Iterator[tuple[str, dict[str, Any]]]:
 
 @pytest.fixture
 def schemas() -> list[tuple[Any, str, str]]:
-    found: list[tuple[Any, str, str]] = []
+    selected: list[tuple[Any, str, str]] = []
     for n in range(N_SCHEMAS):
         schema = {"type": "object", "properties": {f"p{n}": {"type": "integer"}}, "required": [f"p{n}"]}
-        found.append((schema, json.dumps({f"p{n}": n}), json.dumps({f"p{n}": "x"})))
-    return found
+        selected.append((schema, json.dumps({f"p{n}": n}), json.dumps({f"p{n}": "x"})))
+    return selected
 
 
 def _run(
@@ -53,12 +53,12 @@ def _run(
         subprocess.Popen([*command, str(seed)], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for seed in range(n_processes)
     ]
-    told = []
+    records = []
     for process in processes:
         out, err = process.communicate(timeout=120)
         assert process.returncode == 0, err
-        told.append(json.loads(out))
-    return told
+        records.append(json.loads(out))
+    return records
 
 
 @pytest.mark.parametrize("n_processes", N_PROCESSES)
@@ -73,9 +73,9 @@ def test_processes_at_once(
     # One object is damaged at the start.
     wrong = name_of(ConstraintStore(None, vocab).key(schemas[0][0]), vocab)
     objects.write(wrong, [b"damaged" * 1000])
-    told = _run(n_processes, url, options, tmp_path / "v.vocab", tmp_path / "schemas.json")
-    assert [one["right"] for one in told] == [N_SCHEMAS] * n_processes
-    assert all(one["compiles"] + one["hits"] == N_SCHEMAS and one["failures"] == 0 for one in told)
+    records = _run(n_processes, url, options, tmp_path / "v.vocab", tmp_path / "schemas.json")
+    assert [one["right"] for one in records] == [N_SCHEMAS] * n_processes
+    assert all(one["compiles"] + one["hits"] == N_SCHEMAS and one["failures"] == 0 for one in records)
     assert len(objects.listing()) == N_SCHEMAS
     # Replicas that begin after them.
     later = _run(n_processes, url, options, tmp_path / "v.vocab", tmp_path / "schemas.json")

@@ -133,12 +133,12 @@ def test_a_disk_keeps_the_most_recently_used_files(steps: list[tuple[int, int, b
                 os.utime(Path(folder, name), (at, at))
                 disk.prune()
                 room = 100
-                kept = []
+                remaining = []
                 for entry in reversed(order):
                     room -= entry[1]
                     if room >= 0:
-                        kept.append(entry)
-                order = kept[::-1]
+                        remaining.append(entry)
+                order = remaining[::-1]
             elif disk.path(name) is not None:  # whose time is long ago, so that it is set
                 assert abs(Path(folder, name).stat().st_mtime - time.time()) < 60
                 os.utime(Path(folder, name), (at, at))

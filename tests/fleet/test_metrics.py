@@ -41,10 +41,10 @@ def test_metrics_over_http(vocab: wfsa.Vocab) -> None:
 def test_a_port_that_is_taken_costs_the_metrics_only(caplog: pytest.LogCaptureFixture) -> None:
     from wfsa.integrations.serving import metrics_of
 
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        first = metrics_of(taken.getsockname()[1])
+    with socket.socket() as busy:
+        busy.bind(("127.0.0.1", 0))
+        busy.listen()
+        first = metrics_of(busy.getsockname()[1])
     assert "metrics of this process cannot be served" in caplog.text
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -1,4 +1,4 @@
-"""Keys: equal for what is the same constraint, different for what is not."""
+"""Keys are equal exactly for equal constraints."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ VALUES = st.recursive(
 
 
 def _exact(value: Any) -> Any:
-    """The value with its order and types, so that == tells what JSON tells apart."""
+    """Return the value with its order and types, so that == distinguishes what JSON distinguishes."""
     if isinstance(value, dict):
         return "object", [(name, _exact(member)) for name, member in value.items()]
     if isinstance(value, list):
@@ -44,7 +44,7 @@ def _exact(value: Any) -> Any:
 @given(VALUES, VALUES)
 def test_canonical_texts_are_equal_just_where_values_are(one: Any, other: Any) -> None:
     if isinstance(one, str) or isinstance(other, str):
-        one, other = [one], [other]  # a text stands for what is written in it
+        one, other = [one], [other]  # a text means its content
     assert (canonical_json(one) == canonical_json(other)) == (_exact(one) == _exact(other))
 
 
@@ -69,7 +69,7 @@ def test_spellings_do_not_matter(one: str, other: str) -> None:
 
 
 def test_the_sign_of_zero_matters() -> None:
-    """A `const` of -0.0 takes that spelling only."""
+    """A `const` of -0.0 takes only that spelling."""
     assert canonical_json('{"const": -0.0}') != canonical_json('{"const": 0.0}')
     assert canonical_json({"const": -0.0}) == canonical_json('{"const": -0.00}')
 
@@ -112,14 +112,14 @@ def test_pydantic_models_are_their_schema(vocab: wfsa.Vocab) -> None:
     assert _key(model, vocab) == _key({"additionalProperties": False, **model.model_json_schema()}, vocab)
 
 
-def test_what_is_not_json_has_a_key_of_its_own(vocab: wfsa.Vocab) -> None:
+def test_values_outside_of_json_have_their_own_keys(vocab: wfsa.Vocab) -> None:
     for schema in ({"const": 1}, {"const": [1, {"a": "b"}]}):
         canonical = canonical_json(schema)  # which is not JSON itself
         assert _key(canonical, vocab) != _key(schema, vocab)
     assert _key("{", vocab) != _key("{ ", vocab)
 
 
-def test_what_has_no_key(vocab: wfsa.Vocab) -> None:
+def test_sources_without_a_key(vocab: wfsa.Vocab) -> None:
     referencing = pytest.importorskip("referencing")
     with pytest.raises(SchemaError, match="the kind 'yaml' is unknown"):
         _key("a", vocab, kind="yaml")

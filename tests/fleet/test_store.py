@@ -1,4 +1,4 @@
-"""A store by itself: where constraints come from, one compile for many callers, damage, swaps, a remote that fails."""
+"""A store alone: sources of constraints, one compile for many callers, damage, swaps, a remote that fails."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_without_a_place_it_is_this_process_only(vocab: wfsa.Vocab) -> None:
     assert store.flush(5) and (store.stats().compiles, store.stats().published, store.stats().disk_files) == (1, 0, 0)
 
 
-def test_errors_are_told_to_everybody_and_kept_nowhere(vocab: wfsa.Vocab, tmp_path: Path) -> None:
+def test_errors_reach_all_callers_and_are_not_cached(vocab: wfsa.Vocab, tmp_path: Path) -> None:
     store = ConstraintStore(tmp_path, vocab)
     for _ in range(2):
         with pytest.raises(wfsa.errors.SchemaError):
@@ -108,9 +108,9 @@ def test_errors_are_told_to_everybody_and_kept_nowhere(vocab: wfsa.Vocab, tmp_pa
 def test_errors_are_those_of_the_compiler(vocab: wfsa.Vocab, kind: str, source: Any) -> None:
     with pytest.raises(wfsa.WfsaError) as expected:
         compile_kind(kind, source, vocab, SchemaOptions(), CompileOptions())
-    with ConstraintStore(None, vocab) as store, pytest.raises(type(expected.value)) as found:
+    with ConstraintStore(None, vocab) as store, pytest.raises(type(expected.value)) as caught:
         store.get(source, kind=kind)
-    assert str(found.value) == str(expected.value)
+    assert str(caught.value) == str(expected.value)
 
 
 def test_callers_at_once_compile_once(vocab: wfsa.Vocab, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,17 +133,17 @@ def test_callers_at_once_compile_once(vocab: wfsa.Vocab, monkeypatch: pytest.Mon
             return error
 
     with ThreadPoolExecutor(16) as pool:
-        found = list(pool.map(ask, [SCHEMA, {"type": "bad"}] * 8))
+        results = list(pool.map(ask, [SCHEMA, {"type": "bad"}] * 8))
     assert n[0] == 2 and store.stats().waits == 14
-    assert len({id(one) for one in found[::2]}) == 1 and all(
-        isinstance(one, wfsa.errors.SchemaError) for one in found[1::2]
+    assert len({id(one) for one in results[::2]}) == 1 and all(
+        isinstance(one, wfsa.errors.SchemaError) for one in results[1::2]
     )
 
 
 def _in_a_flight(
     monkeypatch: pytest.MonkeyPatch, fails: Callable[[CompileOptions], BaseException | None]
 ) -> tuple[threading.Event, list[CompileOptions]]:
-    """Compiles that wait for an event, and end in what `fails` says; they are listed."""
+    """Replace the compiler by one that waits for an event and fails as `fails` says; calls are recorded."""
     go, seen, inner = threading.Event(), [], store_module.compile_kind
 
     def compile_kind(kind: str, value: Any, vocab: wfsa.Vocab, text: SchemaOptions, options: CompileOptions) -> Any:
@@ -174,20 +174,20 @@ def test_the_limits_of_one_caller_are_not_another_s(vocab: wfsa.Vocab, monkeypat
     assert len(seen) == 2
 
 
-def test_who_is_interrupted_is_not_everybody(vocab: wfsa.Vocab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interruption_affects_one_caller(vocab: wfsa.Vocab, monkeypatch: pytest.MonkeyPatch) -> None:
     interrupts = [KeyboardInterrupt()]
     go, seen = _in_a_flight(monkeypatch, lambda options: interrupts.pop() if interrupts else None)
     store = ConstraintStore(None, vocab)
     with ThreadPoolExecutor(4) as pool:
-        asked = [pool.submit(store.get, SCHEMA) for _ in range(4)]
+        futures = [pool.submit(store.get, SCHEMA) for _ in range(4)]
         _await(lambda: store.stats().waits == 3)
         go.set()
-        errors = [one.exception(10) for one in asked]
+        errors = [one.exception(10) for one in futures]
     assert sum(isinstance(error, KeyboardInterrupt) for error in errors) == 1 and errors.count(None) == 3
     assert len(seen) == 2
 
 
-def test_who_waits_can_be_interrupted(vocab: wfsa.Vocab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_waiting_caller_can_be_interrupted(vocab: wfsa.Vocab, monkeypatch: pytest.MonkeyPatch) -> None:
     class Interrupted(Future[Any]):
         def result(self, timeout: float | None = None) -> Any:
             raise KeyboardInterrupt
@@ -204,7 +204,7 @@ def test_who_waits_can_be_interrupted(vocab: wfsa.Vocab, monkeypatch: pytest.Mon
         assert _accepts(first.result(10), GOOD)
 
 
-def test_what_has_grown_is_counted(vocab: wfsa.Vocab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_growth_of_constraints_is_counted(vocab: wfsa.Vocab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_module, "_MEASURED", 0.0)
     store = ConstraintStore(None, vocab, memory_bytes=1 << 40)
     schemas = [
@@ -235,7 +235,7 @@ def test_sources_are_remembered_by_their_digest(vocab: wfsa.Vocab) -> None:
     assert len(store._keys) == 1 and len(str(list(store._keys))) < 2000
 
 
-def test_memory_has_a_limit_and_forgets_what_was_used_longest_ago(vocab: wfsa.Vocab) -> None:
+def test_memory_has_a_limit_and_drops_the_least_recently_used(vocab: wfsa.Vocab) -> None:
     size = wfsa.compile_regex("a", vocab).memory_bytes
     store = ConstraintStore(None, vocab, memory_bytes=3 * size + size // 2)
     for letter in "abcad":
@@ -271,7 +271,7 @@ def _damages(good: bytes, other: bytes) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("damage", list(_damages(b"xx", b"")))
 @pytest.mark.parametrize("level", ["disk", "remote"])
-def test_damage_is_told_once_and_mended(
+def test_damage_is_logged_once_and_repaired(
     damage: str, level: str, vocab: wfsa.Vocab, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     far, near = tmp_path / "far", tmp_path / "near"
@@ -309,7 +309,7 @@ def test_an_artifact_in_a_store_is_an_artifact(vocab: wfsa.Vocab, tmp_path: Path
     assert path.parts[-3] == RELEASE and path.stem == key
     assert _accepts(wfsa.load(path, vocab), GOOD)
     assert from_bytes(path.read_bytes(), "it").head["key"] == key
-    assert pack(wfsa.compile_json_schema(SCHEMA, vocab), key) == path.read_bytes()  # the same bytes, whoever compiles
+    assert pack(wfsa.compile_json_schema(SCHEMA, vocab), key) == path.read_bytes()  # equal bytes each time
 
 
 # --- constraints that still grow -----------------------------------------------------------------------------------
@@ -327,7 +327,7 @@ def test_a_background_compile_is_published_when_it_is_complete(
     assert again.stats["complete"] and _accepts(again, GOOD)
 
 
-def test_the_artifact_of_another_takes_the_place_of_a_lazy_one(
+def test_the_artifact_of_another_replica_replaces_a_lazy_constraint(
     vocab: wfsa.Vocab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store_module, "_FIRST_LOOK", 0.02)
@@ -341,11 +341,11 @@ def test_the_artifact_of_another_takes_the_place_of_a_lazy_one(
     _await(lambda: store.stats().swaps == 1)
     second = store.get(SCHEMA, mode="lazy")
     assert second is not first and second.stats["complete"]
-    assert state.commit_bytes(b"12}") and state.is_accepting()  # what was begun goes on with what it has
+    assert state.commit_bytes(b"12}") and state.is_accepting()  # a running text keeps its constraint
 
 
 def test_nobody_waits_for_the_remote_in_the_background(faulty: Any, vocab: wfsa.Vocab) -> None:
-    """What a colleague has is not expanded here as well, and takes its place as soon as it has come."""
+    """A constraint of another replica is not expanded here, and is used as soon as it arrives."""
     with _far(vocab) as colleague:
         colleague.get(SCHEMA)
     faulty.delay = 0.15
@@ -358,7 +358,7 @@ def test_nobody_waits_for_the_remote_in_the_background(faulty: Any, vocab: wfsa.
     assert store.stats().published == 0
 
 
-def test_what_close_limits_left_out_is_not_shared(
+def test_constraints_cut_by_low_limits_are_not_shared(
     vocab: wfsa.Vocab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store_module, "_FIRST_LOOK", 0.02)
@@ -370,7 +370,7 @@ def test_what_close_limits_left_out_is_not_shared(
     assert ConstraintStore(tmp_path, vocab).get(SCHEMA).stats["complete"]
 
 
-def test_a_lazy_compile_that_ends_late_takes_no_place(vocab: wfsa.Vocab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_late_lazy_compile_replaces_nothing(vocab: wfsa.Vocab, monkeypatch: pytest.MonkeyPatch) -> None:
     inner, late = store_module.compile_kind, threading.Event()
 
     def compile_kind(kind: str, value: Any, vocab: wfsa.Vocab, text: SchemaOptions, options: CompileOptions) -> Any:
@@ -389,14 +389,14 @@ def test_a_lazy_compile_that_ends_late_takes_no_place(vocab: wfsa.Vocab, monkeyp
     assert store.stats().compiles == 2
 
 
-def test_who_asks_for_a_complete_one_gets_it(vocab: wfsa.Vocab) -> None:
+def test_a_request_for_a_complete_constraint_gets_one(vocab: wfsa.Vocab) -> None:
     store = ConstraintStore(None, vocab)
     assert not store.get(SCHEMA, mode="lazy").stats["complete"]
     assert store.get(SCHEMA).stats["complete"]
     assert store.get(SCHEMA, mode="lazy").stats["complete"]
 
 
-def test_prepare_sees_each_constraint_once_before_it_is_given_out(vocab: wfsa.Vocab, tmp_path: Path) -> None:
+def test_prepare_runs_once_per_constraint_before_its_first_use(vocab: wfsa.Vocab, tmp_path: Path) -> None:
     seen: list[Any] = []
     with ConstraintStore(tmp_path, vocab, prepare=seen.append) as store:
         assert store.get(SCHEMA) is store.get(SCHEMA) is seen[0]
@@ -424,7 +424,7 @@ def test_work_goes_on_without_the_remote(fault: str, faulty: Any, vocab: wfsa.Vo
     assert store.stats().remote_failures == 1 and store.stats().compiles == 20
 
 
-def test_what_could_not_be_published_is_when_the_remote_is_back(faulty: Any, vocab: wfsa.Vocab) -> None:
+def test_failed_publications_are_repeated_when_the_remote_is_back(faulty: Any, vocab: wfsa.Vocab) -> None:
     store = _far(vocab)
     faulty.error = ConnectionError("down")
     for number in range(5):
@@ -437,7 +437,7 @@ def test_what_could_not_be_published_is_when_the_remote_is_back(faulty: Any, voc
 
 
 def test_leaving_the_block_tries_once_more(faulty: Any, vocab: wfsa.Vocab) -> None:
-    """One request that failed is no reason to leave the rest unwritten; and what is, is counted."""
+    """After one failed request the rest is still written, and unwritten artifacts are counted."""
     for back, published in ((True, 6), (False, 0)):
         faulty.store.clear()
         faulty.error = ConnectionError("down")
@@ -451,8 +451,8 @@ def test_leaving_the_block_tries_once_more(faulty: Any, vocab: wfsa.Vocab) -> No
         assert (stats.published, stats.unpublished, stats.waiting) == (published, 6 - published, 0)
 
 
-def test_what_waits_for_the_remote_takes_no_memory(faulty: Any, vocab: wfsa.Vocab, tmp_path: Path) -> None:
-    """Its bytes come from the disk, if that has them, or else it is given up."""
+def test_pending_publications_take_no_memory(faulty: Any, vocab: wfsa.Vocab, tmp_path: Path) -> None:
+    """The bytes come from the disk, or the publication is dropped if the disk does not have them."""
     for disk in (True, False):
         faulty.store.clear()
         faulty.error = ConnectionError("down")
@@ -468,7 +468,7 @@ def test_what_waits_for_the_remote_takes_no_memory(faulty: Any, vocab: wfsa.Voca
 
 
 @pytest.mark.parametrize("remote", [False, True])
-def test_more_than_can_be_written_at_once_is_written_all_the_same(
+def test_many_publications_are_all_written(
     remote: bool, vocab: wfsa.Vocab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inner = store_module.pack
@@ -510,10 +510,10 @@ def test_objects_cut_short_by_the_remote_are_noticed(faulty: Any, vocab: wfsa.Vo
     assert again.stats().remote_hits == 1
 
 
-def test_what_never_is_complete_is_shared_all_the_same(
+def test_constraints_that_are_never_complete_are_shared(
     vocab: wfsa.Vocab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Under `longest` tables are made on use, whatever was expanded before."""
+    """Under `longest` tables are always made on use."""
     monkeypatch.setattr(store_module, "_FIRST_LOOK", 0.02)
     for number, mode in enumerate(("ahead", "background")):
         source, place = 'start: "a"+ "c"', tmp_path / str(number)
@@ -524,7 +524,7 @@ def test_what_never_is_complete_is_shared_all_the_same(
         assert _accepts(again.get(source, kind="grammar"), b"aac") and again.stats().remote_hits == 1
 
 
-def test_a_file_that_goes_while_it_is_looked_for_is_not_damaged(
+def test_a_file_that_vanishes_during_a_look_up_is_not_damaged(
     vocab: wfsa.Vocab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with ConstraintStore(None, vocab, disk_bytes=1 << 30, folder=tmp_path) as store:
@@ -539,7 +539,7 @@ def test_numbers_of_numpy_are_numbers(vocab: wfsa.Vocab) -> None:
     assert store.get({"const": np.float64(1.5)}) is store.get({"const": 1.5})
 
 
-def test_a_full_disk_costs_the_disk_only(
+def test_a_full_disk_affects_only_the_disk_level(
     vocab: wfsa.Vocab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def full(path: Any, pieces: Any) -> None:
@@ -554,14 +554,14 @@ def test_a_full_disk_costs_the_disk_only(
     assert caplog.text.count("No space left") == 1
 
 
-def test_observe_is_told_where_constraints_come_from(vocab: wfsa.Vocab, tmp_path: Path) -> None:
-    told: list[tuple[str, float]] = []
+def test_observe_receives_the_level_of_each_constraint(vocab: wfsa.Vocab, tmp_path: Path) -> None:
+    observed: list[tuple[str, float]] = []
 
     def observe(where: str, seconds: float) -> None:
-        told.append((where, seconds))
+        observed.append((where, seconds))
 
     with ConstraintStore(tmp_path, vocab, observe=observe) as store:
         store.get(SCHEMA)
         store.get(SCHEMA)
     ConstraintStore(tmp_path, vocab, observe=observe).get(SCHEMA)
-    assert [where for where, _ in told] == ["compile", "memory", "remote"] and all(s > 0 for _, s in told)
+    assert [where for where, _ in observed] == ["compile", "memory", "remote"] and all(s > 0 for _, s in observed)

@@ -1,6 +1,6 @@
-"""How long the fuzzers run, small compile limits, and the alarm for what never ends.
+"""Numbers of examples for the fuzzers, small compile limits, and an alarm for hangs.
 
-Sizes are numbers of examples, not seconds: a failure is found again with the same seed on any machine.
+Sizes are numbers of examples, not seconds, so that the same seed finds a failure again on any machine.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ LIMITS = {
     "max_terminal_states": 3000, "max_lr_states": 3000, "max_lexer_states": 3000, "max_seconds": 1.0,
     "max_memory": 256 << 20,
 }  # fmt: skip
-OVERRUN_SECONDS, OVERRUN_BYTES = 4.0, 256 << 20  # of the processor, on a slow one, and some of it is Python's collector
+OVERRUN_SECONDS, OVERRUN_BYTES = 4.0, 256 << 20  # processor time of a slow machine, including Python's collector
 
 
 @functools.cache
 def _keeps_what_is_freed() -> bool:
-    """Is this process run with AddressSanitizer, whose quarantine is no leak of ours?"""
+    """Whether this process runs with AddressSanitizer, whose quarantine is not a leak."""
     try:
         with open("/proc/self/maps", encoding="utf-8") as f:
             return "libasan" in f.read()
@@ -36,7 +36,7 @@ def _keeps_what_is_freed() -> bool:
 
 
 def resident() -> int:
-    """Bytes of this process in memory; 0 where the system, or a sanitizer, does not tell."""
+    """Return the resident bytes of this process, or 0 if the system or a sanitizer does not report them."""
     if _keeps_what_is_freed():
         return 0
     try:
@@ -47,13 +47,13 @@ def resident() -> int:
 
 
 def examples(n: int) -> int:
-    """So many in ``make test``, more of them at night."""
+    """Return n, or more in ``make nightly``."""
     return max(1, int(n * SCALE))
 
 
 @contextmanager
 def alarm() -> Iterator[None]:
-    """A hang ends the process with the traceback of the example."""
+    """End the process with the traceback of the example if it hangs."""
     faulthandler.dump_traceback_later(ALARM, exit=True)
     try:
         yield
@@ -62,7 +62,7 @@ def alarm() -> Iterator[None]:
 
 
 def byte_vocab() -> wfsa.Vocab:
-    """All bytes, some longer tokens that cross the boundaries of terminals, a named special token and an end."""
+    """Make a vocabulary of all bytes, tokens that cross terminal boundaries, a special token and an end token."""
     pieces = ['{"', '":', '", "', "}]", " =", "ab", "aa", "12", "-1.", "e+", "\n  ", "é", "\u2028", "null", "if ", "(("]
     tokens = [*(bytes([b]) for b in range(256)), *(p.encode() for p in pieces), b"\xa9a", b"", b"<|x|>", b"</s>"]
     n = len(tokens)
@@ -70,7 +70,7 @@ def byte_vocab() -> wfsa.Vocab:
 
 
 def walk(constraint: wfsa.Constraint, choose: random.Random, steps: int) -> None:
-    """Take random allowed tokens; a token of the mask is one that can be committed."""
+    """Take random allowed tokens, and check that each token of a mask can be committed."""
     state = constraint.start()
     for _ in range(steps):
         allowed = state.get_mask().ids()

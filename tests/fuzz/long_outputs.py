@@ -1,10 +1,10 @@
-"""What a model may write without end: cases for test_deep_and_long.py, each a constraint and outputs of about n bytes.
+"""Long outputs for test_deep_and_long.py: each case is a constraint with outputs of about n bytes.
 
     python -m tests.fuzz.long_outputs N [NAME ...]
 
-runs the named cases (all, if none is) in this process, and prints for each its name before it begins, and behind it
-what a byte costs.  A process that dies has printed last what ended it.  The thread has a small stack, so that what
-recurses over the output dies of some thousand bytes.
+runs the named cases (by default all) in this process.  It prints the name of each case before it begins, and then the
+cost of a byte.  So the last name shows the case in which a process died.  The thread has a small stack, so that
+recursion over the output overflows it after some thousand bytes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ GBNF: dict[str, str] = {
     "right": 'root ::= x\nx ::= "a" y\ny ::= "a" x | ""',
     "middle": 'root ::= "(" root ")" | "x"',
     "middle of two": 'root ::= "(" root ")" other | "x"\nother ::= "[" root "]" | ""',
-    # Whether "}]" may follow depends on all of the stacks, and they branch at every "(": y and w take different texts.
+    # All stacks decide whether "}]" may follow, and they branch at every "(", since y and w take different texts.
     "branches": """
 root ::= "[" x "]"
 x ::= "(" a "." y | "(" b "." w | "}"
@@ -71,7 +71,7 @@ def numbers(n: int) -> bytes:
 
 
 def doubled(n: int) -> bytes:
-    """Each array has one item twice, and the second in the making is the first so far."""
+    """Return nested arrays, each with an item that begins like the item before it."""
     out = b"0"
     while 2 * len(out) + 5 < n:
         out = b"[" + out + b",[" + out + b"]]"
@@ -117,7 +117,7 @@ CASES: dict[str, tuple[str, Callable[[int], bytes]]] = {
     "right": ("right", lambda n: b"a" * n),
     "middle": ("middle", lambda n: b"(" * (n // 2) + b"x" + b")" * (n // 2)),
     "middle of two": ("middle of two", lambda n: b"(" * (n // 4) + b"x" + b")[x]" * (n // 4)),
-    "branches": ("branches", lambda n: b"[" + b"(1." * min(n, 20_000)),  # each mask reads all of the stacks
+    "branches": ("branches", lambda n: b"[" + b"(1." * min(n, 20_000)),  # each mask reads all stacks
     "unit cycle": ("unit cycle", lambda n: b"(" * (n // 2) + b"a" + b")" * (n // 2)),
 }
 
@@ -133,7 +133,7 @@ def constraint(name: str) -> wfsa.Constraint:
 
 
 def at_once(of: wfsa.Constraint, data: bytes) -> None:
-    """One commit of everything, byte by byte the same, and the way back."""
+    """Commit all bytes at once, then byte by byte, and roll back."""
     state = of.start()
     assert state.commit_bytes(data), "refused"
     state.get_mask()
@@ -144,17 +144,17 @@ def at_once(of: wfsa.Constraint, data: bytes) -> None:
 
 
 def by_bytes(of: wfsa.Constraint, data: bytes) -> None:
-    """A commit a byte, masks at 100 places, forks at as many, and rollbacks one by one."""
+    """Commit byte by byte with masks and forks at 100 places, then roll back one by one."""
     state, stops = of.start(), len(data) // 100 + 1
-    kept = []
+    selected = []
     for k, b in enumerate(data):
         assert state.commit(b), f"byte {k} is refused"
         if k % stops == 0:
             assert k + 1 == len(data) or data[k + 1] in state.get_mask(), f"byte {k + 1} is not in the mask"
-            kept.append(state.fork())
+            selected.append(state.fork())
     assert state.output_bytes() == data
     state.forced_bytes(16), state.next_bytes(), state.expected_terminals(), state.explain(97)
-    for fork in kept[::10]:
+    for fork in selected[::10]:
         fork.get_mask()
         fork.rollback(fork.n_commits)
     for _ in range(len(data) // 2):
@@ -164,7 +164,7 @@ def by_bytes(of: wfsa.Constraint, data: bytes) -> None:
 
 
 def forks(of: wfsa.Constraint, data: bytes) -> None:
-    """Each byte on a fork of the last one; only the last lives. Then all are alive at once."""
+    """Commit each byte on a fork of the last state, first with only the last state alive, then with all."""
     state = of.start()
     for b in data:
         state = state.fork()
@@ -179,7 +179,7 @@ def forks(of: wfsa.Constraint, data: bytes) -> None:
 
 
 def back_and_forth(of: wfsa.Constraint, data: bytes) -> None:
-    """Commits that are undone at once, as many as there are bytes, behind half the output."""
+    """Commit and undo as many bytes as there are, after half of the output."""
     state = of.start()
     assert state.commit_bytes(data[: len(data) // 2])
     b = data[len(data) // 2]
@@ -195,7 +195,7 @@ WAYS: dict[str, Callable[[wfsa.Constraint, bytes], None]] = {
 
 
 def texts(n: int) -> None:
-    """A closed set of texts: one of n bytes, and many that begin with each other."""
+    """Make closed sets: one text of n bytes, and many texts that are prefixes of each other."""
     names = [b"a" * n, b"a" * (n - 1) + b"b", *(b"c" * i for i in islice(count(1), int(n**0.5)))]
     state = wfsa.compile_texts(names, vocab(), hub=2).start()
     for _ in range(n - 1):
@@ -207,7 +207,7 @@ def texts(n: int) -> None:
 
 
 def run(n: int, names: list[str]) -> Iterator[tuple[str, float, int]]:
-    """Seconds and bytes of memory of each case, as far as its process had not had that much before."""
+    """Yield name, seconds and additional peak memory in bytes of each case."""
     for name in names or [*(f"{case}/{way}" for case in CASES for way in WAYS), "texts"]:
         print(f"{name} ...", end=" ", flush=True)
         began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -1,9 +1,9 @@
-"""Random calls whose arguments call back: ``python -m tests.fuzz.reentry SEED CALLS``, for a process of its own.
+"""Makes random calls whose arguments call back: ``python -m tests.fuzz.reentry SEED CALLS``, in its own process.
 
 An argument's ``__index__``, ``__len__``, ``__getitem__``, ``__iter__``, ``__eq__``, ``__array__``, ``numpy()`` or
-``encode()`` changes the states, lists and arrays of the call that reads it, while another thread does so, too, and a
-third one writes the arrays. Errors of ours, TypeError and ValueError are answers; whatever else happens ends the
-process, and that is what the test looks at.
+``encode()`` changes the states, lists and arrays of the call that reads it. A second thread does so, too, and a third
+one writes the arrays. wfsa's errors, TypeError and ValueError are allowed. Any other exception ends the process, which
+the test detects.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class World:
         return constraint.start(stop_token_ids=[98] if self.choose.random() < 0.2 else None)
 
     def disturb(self) -> None:
-        """What a callback does."""
+        """Change the objects, as a callback does."""
         state = self.choose.choice(self.states)
         act = self.choose.randrange(8)
         try:
@@ -80,7 +80,7 @@ class World:
         return Number(self, value) if self.choose.random() < 0.4 else value
 
     def some(self, values: list[Any]) -> Any:
-        """A list, or what looks like one."""
+        """Return a list, or an object that behaves like one."""
         self.lists = [*self.lists[-3:], values]
         return Several(self, values) if self.choose.random() < 0.4 else values
 
@@ -174,7 +174,7 @@ def run(seed: int, n_calls: int) -> None:
 
     def disturb() -> None:
         other = World(seed + 1)
-        other.states = world.states  # the very same
+        other.states = world.states  # the same list object
         while not ended:
             other.disturb()
 
@@ -182,9 +182,9 @@ def run(seed: int, n_calls: int) -> None:
         noise = np.random.default_rng(seed)
         while not ended:
             for array in (world.next, world.sibling, world.tokens):
-                kept, at = array.copy(), noise.integers(0, N_NODES, 3)
+                before, at = array.copy(), noise.integers(0, N_NODES, 3)
                 array[at] = noise.choice(np.asarray([10**15, -(10**15), 2**31, -2, 500]), 3)
-                array[:] = kept
+                array[:] = before
             world.text[int(noise.integers(0, 400))] ^= 1
 
     threads = [threading.Thread(target=disturb), threading.Thread(target=write)]

@@ -1,8 +1,7 @@
 """Damaged artifacts: an ArtifactError, or a constraint on which random walks do not crash.
 
-Damage to bytes is caught by the checksum; so the same is done to the tables with the checksum made right again, which
-is what a hostile file would do.  Such a file may describe other masks.  It must not read or write out of bounds, and
-must not hang.
+The checksum detects damage to bytes. So the tables are damaged, too, and the checksum corrected, as in a hostile file.
+Such a file may describe other masks. Loading it must not read or write out of bounds, and must not hang.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ def vocab() -> wfsa.Vocab:
 
 @pytest.fixture(scope="module")
 def files(vocab: wfsa.Vocab) -> list[bytes]:
-    """Small artifacts of both policies, complete and still growing."""
+    """Return small artifacts of both policies, complete and still growing."""
     ambiguous = 'root ::= root root | "a" | "ab" | "" | "(" root ")"'
     out = []
     for mode in ("ahead", "lazy"):
@@ -50,18 +49,18 @@ def files(vocab: wfsa.Vocab) -> list[bytes]:
             wfsa.compile_regex("(a|ab)*[0-9]{2,4}", vocab, mode=mode),
         ]
         for constraint in made:
-            use(constraint, random.Random(0), n_walks=2)  # lazy ones have something to save now
+            use(constraint, random.Random(0), n_walks=2)  # fills tables of lazy constraints, which are saved then
             out.append(constraint.to_bytes())
     return out
 
 
 def use(constraint: wfsa.Constraint, choose: random.Random, n_walks: int = 1) -> None:
-    """Every call, on random walks.  The tables may be nonsense: results are not looked at."""
+    """Make every call on random walks.  Results are not checked, since the tables may be nonsense."""
     n = constraint.vocab.n_tokens
     for _ in range(n_walks):
         try:
             state = constraint.start()
-        except wfsa.errors.ArtifactError:  # tables that call themselves complete and are not, with a checksum to match
+        except wfsa.errors.ArtifactError:  # tables that are wrongly marked complete, with a matching checksum
             return
         for _ in range(8):
             try:
@@ -83,7 +82,7 @@ def use(constraint: wfsa.Constraint, choose: random.Random, n_walks: int = 1) ->
 
 
 def load_and_use(data: bytes, vocab: wfsa.Vocab, choose: random.Random) -> bool:
-    """True if it loaded."""
+    """Load and use an artifact; return whether it loaded."""
     with alarm():
         try:
             constraint = wfsa.Constraint.from_bytes(data, vocab)
@@ -104,7 +103,7 @@ def test_damaged_bytes(batch: int, files: list[bytes], vocab: wfsa.Vocab) -> Non
 
 
 def rewritten(data: bytes, choose: random.Random, other: bytes) -> bytes:
-    """The artifact with one to three changes to its tables or its head, and the checksum that belongs to them."""
+    """Return the artifact with one to three changes to its tables or header, and the matching checksum."""
     length = int.from_bytes(data[:8], "little")
     head = json.loads(json.loads(data[8 : 8 + length])["__metadata__"]["wfsa"])
     tensors = {name: array.astype(np.int64) for name, array in load_tensors(data).items()}
@@ -150,7 +149,7 @@ def test_rewritten_tables(batch: int, files: list[bytes], vocab: wfsa.Vocab) -> 
 
 
 def test_deep_header(files: list[bytes], vocab: wfsa.Vocab) -> None:
-    """Nesting that JSON's reader takes and its writer does not."""
+    """A header may be nested so deeply that JSON can read it but not write it."""
     length = int.from_bytes(files[0][:8], "little")
     header: dict[str, Any] = json.loads(files[0][8 : 8 + length])
     rest = files[0][8 + length :]

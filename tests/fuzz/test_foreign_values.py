@@ -1,7 +1,7 @@
-"""Schemas, tags, tools and requests of values that JSON does not have, or hardly: a WfsaError, or a constraint.
+"""Schemas, tags, tools and requests with values outside of JSON give a WfsaError or a constraint.
 
-Each hostile value stands at each keyword, right there and in a list, an object and a schema; at random places of real
-schemas; and in the fields of structural tags, tools and requests.
+Each hostile value is tried at each keyword (directly, and within a list, an object and a schema), at random places of
+real schemas, and in the fields of structural tags, tools and requests.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def attempt(function: Callable[[Any], None], source: Any, name: str) -> None:
             function(source)
     except wfsa.WfsaError as error:
         assert "defect" not in str(error), f"{name}: nobody foresaw this: {error}"
-        str(error).encode()  # can be shown and logged
+        str(error).encode()  # the message can be shown and logged
     except Exception as error:
         raise AssertionError(f"{name} of {type(source).__name__}") from error
 
@@ -157,7 +157,7 @@ def test_hostile_values_in_real_schemas(batch: int) -> None:
                 key = choose.choice(KEYWORDS)
             holder[key] = choose.choice(HOSTILE)
             if not isinstance(holder[key], (int, float, Decimal, str)):
-                break  # what walks over all of it may not end now
+                break  # further edits of the value may not end now
         attempt(choose.choice([compile_schema, check_schema, find_key]), root[0], f"schema {number}")
 
 
@@ -175,11 +175,11 @@ FORMAT: dict[str, Any] = {
 
 def tags(value: Any) -> Iterator[Any]:
     yield value
-    for kind, known in FIELDS.items():
-        for field in ("type", *known):
-            given = {"type": kind, **FORMAT.get(kind, {}), field: value}
-            yield {"type": "structural_tag", "format": given}
-            yield {"type": "structural_tag", "format": {**given, field: [value]}}
+    for kind, fields in FIELDS.items():
+        for field in ("type", *fields):
+            tag = {"type": kind, **FORMAT.get(kind, {}), field: value}
+            yield {"type": "structural_tag", "format": tag}
+            yield {"type": "structural_tag", "format": {**tag, field: [value]}}
     yield {"structures": value, "triggers": ["<"]}
     yield {"structures": [{"begin": "<a>", "schema": value, "end": "</a>"}], "triggers": ["<"]}
     yield {"structures": [{"begin": value, "schema": {}, "end": value}], "triggers": value}

@@ -1,6 +1,6 @@
-"""Grammars and schemas that nobody would write: a WfsaError, or a constraint that can start and give masks.
+"""Random grammars and schemas give a WfsaError, or a constraint that can start and compute masks.
 
-Either comes within the limits on time and memory.
+Both results come within the limits of time and memory.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def small_files(folder: str, pattern: str) -> Iterator[str]:
 
 
 def seeds(kind: str) -> list[Any]:
-    """The small ones above, and real ones where there are some."""
+    """Return the small sources above, and the recorded ones if they are present."""
     own = {"lark": LARK, "guidance": GUIDANCE, "gbnf": GBNF, "regex": REGEX, "schema": SCHEMAS}[kind]
     real: list[Any] = []
     if kind == "lark":
@@ -131,8 +131,8 @@ def vocab() -> wfsa.Vocab:
 
 
 def attempt(kind: str, source: Any, vocab: wfsa.Vocab, choose: random.Random) -> bool:
-    """Compile and walk; True if it compiled.  Anything but a WfsaError comes through; the limits hold."""
-    begun, before = time.thread_time(), resident()
+    """Compile and walk within the limits; return whether it compiled.  Errors other than a WfsaError pass through."""
+    start, before = time.thread_time(), resident()
     with alarm():
         try:
             constraint = COMPILERS[kind](source, vocab, mode=choose.choice(["lazy", "ahead"]), **LIMITS)
@@ -140,7 +140,7 @@ def attempt(kind: str, source: Any, vocab: wfsa.Vocab, choose: random.Random) ->
             assert str(e)
             return False
         finally:
-            assert time.thread_time() - begun < LIMITS["max_seconds"] + OVERRUN_SECONDS
+            assert time.thread_time() - start < LIMITS["max_seconds"] + OVERRUN_SECONDS
             assert resident() - before < LIMITS["max_memory"] + OVERRUN_BYTES
         try:
             walk(constraint, choose, 6)

@@ -1,6 +1,6 @@
-"""Random calls with random arguments on states, masks and constraints: documented errors only, and no harm done.
+"""Random calls on states, masks and constraints raise only documented errors, and change nothing if they raise.
 
-Every state has a shadow: the list of what was committed to it.  A call that raises, and a call that refuses, must
+Every state has a shadow: the list of its commits.  A call that raises, and a call that refuses, must
 leave mask, length and verdicts as they were; at the end every state is replayed from its shadow on a fresh constraint.
 """
 
@@ -73,7 +73,7 @@ def read_only(out: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def buffers(words: int, choose: random.Random) -> Any:
-    """Something that is, or nearly is, a place for masks."""
+    """Return a buffer for masks, or an object that is almost one."""
     n = max(0, words + choose.choice([0, 0, 0, 0, 1, 5, -1, -words]))
     kind = choose.choice([np.int32] * 6 + [np.uint32, np.int64, np.int16, np.float32, np.bool_, ">i4", object, "V4"])
     shape: Any = choose.choice([n, n, (1, n), (3, n), (3, n), (0, n), (2, 3, n), ()])
@@ -99,7 +99,7 @@ def buffers(words: int, choose: random.Random) -> Any:
 
 
 def call(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
-    """The result; None after an error of the documented kinds.  Others come through."""
+    """Return the result, or None after a documented error; other errors pass through."""
     try:
         return function(*arguments, **keywords)
     except DOCUMENTED:
@@ -107,7 +107,7 @@ def call(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
 
 
 def view(state: wfsa.State) -> tuple[Any, ...]:
-    """All that a state shows, not from its cache."""
+    """Return all that a state reports, without its cache."""
     fork = state.fork()
     out = np.zeros(len(state.get_mask().bitmask), np.int32)
     fork.fill_bitmask(out)
@@ -116,7 +116,7 @@ def view(state: wfsa.State) -> tuple[Any, ...]:
 
 
 def any_call(state: wfsa.State, states: list[wfsa.State], words: int, choose: random.Random) -> None:
-    """One call that changes no state, with good or bad arguments."""
+    """Make one call that changes no state, with good or bad arguments."""
     x, y = choose.choice(GARBAGE), choose.choice(GARBAGE)
     mask = state.get_mask()
     assert state.constraint is not None
@@ -132,8 +132,8 @@ def any_call(state: wfsa.State, states: list[wfsa.State], words: int, choose: ra
             call(wfsa.fill_bitmasks, choose.choice([[], [state, x], x, [mask], iter(states)]), buffers(words, choose))
         case 4:
             ids = choose.choice([x, [x], [97, x], [x, y], np.array([97, 61]), range(300), iter([97])])
-            got = call(state.validate, ids)
-            assert got is None or got >= 0
+            actual = call(state.validate, ids)
+            assert actual is None or actual >= 0
         case 5:
             call(state.forced, x)
         case 6:
@@ -227,14 +227,14 @@ def test_random_calls(batch: int, vocab: wfsa.Vocab) -> None:
 @settings(max_examples=examples(60))
 @given(st.sampled_from(sorted(MAKERS)), st.sampled_from(["lazy", "ahead"]), st.randoms(use_true_random=False))
 def test_drawn_calls(vocab: wfsa.Vocab, name: str, mode: str, choose: random.Random) -> None:
-    """The same, so that Hypothesis may choose and shrink."""
+    """Random calls, with Hypothesis choosing and shrinking them."""
     with alarm():
         scenario(MAKERS[name](vocab, mode=mode), MAKERS[name](vocab, mode=mode), choose, 25)
 
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_limits_while_decoding(name: str, vocab: wfsa.Vocab) -> None:
-    """A limit that is passed on demand is an error of that call, again and again; what was given before is right."""
+    """A limit reached on demand is an error of that call, also when repeated; earlier results are right."""
     whole, passed = MAKERS[name](vocab, mode="lazy"), 0
     for number in range(examples(200)):
         choose = random.Random(f"limits {number}")
@@ -247,12 +247,12 @@ def test_limits_while_decoding(name: str, vocab: wfsa.Vocab) -> None:
                 token = int(allowed[choose.randrange(len(allowed))])
                 for ask in (state.get_mask, lambda s=state, t=token: s.fork().commit(t)):
                     try:
-                        got = ask()
+                        actual = ask()
                     except wfsa.errors.LimitError:
                         with pytest.raises(wfsa.errors.LimitError):
                             ask()
                         raise
-                    assert got is True or got == twin.get_mask()
+                    assert actual is True or actual == twin.get_mask()
                 assert state.commit(token) and twin.commit(token)
         except wfsa.errors.LimitError:
             passed += 1

@@ -1,7 +1,7 @@
-"""Damaged files of closed sets of texts: an ArtifactError, or a set on which random walks do not crash.
+"""Damaged files of closed sets of texts give an ArtifactError, or a set on which random walks do not crash.
 
-As in test_artifacts: damage to bytes is caught by the checksums; so the arrays are changed, too, and written with the
-checksums that belong to them. What then loads is sorted and distinct, and its masks are those of its texts.
+The checksums detect damage to bytes. So the arrays are changed, too, and written with matching checksums, as in
+test_artifacts. A set that then loads is sorted and distinct, and its masks are those of its texts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def vocab() -> wfsa.Vocab:
 
 @pytest.fixture(scope="module")
 def files(vocab: wfsa.Vocab, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Small sets: one text, duplicates, prefixes of each other, lengths of more than a byte, hubs."""
+    """Return small sets: one text, duplicates, prefixes of each other, lengths of more than a byte, hubs."""
     choose = random.Random(0)
     sets = [
         [b"a"],
@@ -42,7 +42,7 @@ def files(vocab: wfsa.Vocab, tmp_path_factory: pytest.TempPathFactory) -> list[P
 
 
 def use(constraint: wfsa.Constraint, choose: random.Random) -> None:
-    """Every call, on a random walk."""
+    """Make every call on a random walk."""
     assert isinstance(constraint, TextConstraint)
     n = constraint.vocab.n_tokens
     state = constraint.start()
@@ -62,7 +62,7 @@ def use(constraint: wfsa.Constraint, choose: random.Random) -> None:
 
 
 def load_and_use(path: Path, vocab: wfsa.Vocab, choose: random.Random) -> bool:
-    """True if it loaded."""
+    """Load and use a set; return whether it loaded."""
     with alarm():
         try:
             constraint = TextConstraint.load(path, vocab)
@@ -82,7 +82,7 @@ def test_damaged_bytes(files: list[Path], vocab: wfsa.Vocab, tmp_path: Path) -> 
         header = 8 + int.from_bytes(data[:8], "little")
         damage(data, choose, good, header)
         path.write_bytes(data)
-        if load_and_use(path, vocab, choose):  # blanks of the header have no checksum
+        if load_and_use(path, vocab, choose):  # no checksum covers blanks of the header
             begin = 8 + int.from_bytes(data[:8], "little")
             assert any(data[begin:] == one[8 + int.from_bytes(one[:8], "little") :] for one in good), number
 
@@ -147,7 +147,7 @@ def test_rewritten_arrays(files: list[Path], vocab: wfsa.Vocab, tmp_path: Path) 
         ({"hub": 1}, "bad hub"),
     ],
 )
-def test_what_is_checked(change: dict[str, Any], says: str | None, vocab: wfsa.Vocab, tmp_path: Path) -> None:
+def test_wrong_arrays_are_refused(change: dict[str, Any], says: str | None, vocab: wfsa.Vocab, tmp_path: Path) -> None:
     path = tmp_path / "names.wfsa"
     wfsa.compile_texts(["ab", "a", "ab", "ba"], vocab).save(path)
     file = array_file.read(path)

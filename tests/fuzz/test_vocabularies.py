@@ -1,6 +1,6 @@
-"""Files of vocabularies, damaged in bytes and in values: a vocabulary, a VocabError or an ArtifactError.
+"""Files of vocabularies with damaged bytes or values give a vocabulary, a VocabError or an ArtifactError.
 
-Either comes in time and memory of the file, and a vocabulary that is read can be compiled for.
+Each result takes time and memory in proportion to the file, and a vocabulary that was read can be compiled for.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ IDS: list[Any] = [-1, 2, 4, 5, 70_000, 2**31, 2**40, 2**63, 10**30, "2", 1.0, 0.
 
 def attempt(read: Callable[[Path], wfsa.Vocab], path: Path, n_bytes: int) -> bool:
     """Whether a vocabulary was read."""
-    begun, before = time.thread_time(), resident()
+    start, before = time.thread_time(), resident()
     try:
         with alarm(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -63,7 +63,7 @@ def attempt(read: Callable[[Path], wfsa.Vocab], path: Path, n_bytes: int) -> boo
         str(error).encode()
         return False
     finally:
-        assert time.thread_time() - begun < MOST_SECONDS
+        assert time.thread_time() - start < MOST_SECONDS
         assert resident() - before < MOST_BYTES + 100 * n_bytes
     wfsa.compile_regex("a*", vocab, mode="lazy").start().get_mask()
     assert vocab.fingerprint and repr(vocab)
@@ -71,7 +71,7 @@ def attempt(read: Callable[[Path], wfsa.Vocab], path: Path, n_bytes: int) -> boo
 
 
 def mutant(seed: Any, others: list[Any], choose: random.Random) -> Any:
-    """As of schemas, or an id that is none."""
+    """Return a mutant as of schemas, or a value with an invalid id."""
     if choose.random() < 0.5:
         return mutate.schema(seed, others, choose)
     root = [copy.deepcopy(seed)]

@@ -1,8 +1,7 @@
-"""The recorded cases of other engines' suites, on this engine: every text accepted to its end, or refused.
+"""The recorded cases of other engines' suites have the expected verdicts on this engine.
 
-Fed as bytes in both modes, and token by token on a real vocabulary, where each token has to be in the mask before
-it is committed.  What does not hold here is listed with its reason in ``left_out.txt`` and ``left_out_guidance.txt``;
-nothing else is excused.
+Texts are fed as bytes in both modes, and token by token on a real vocabulary, where each token must be in the mask
+before it is committed.  ``left_out.txt`` and ``left_out_guidance.txt`` list all exceptions with their reasons.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ pytestmark = [
 ]
 MODES = ("lazy", "ahead")
 KINDS = ("lark", "guidance", "ebnf", "regex")
-# (ab){2,50000}: a terminal of 100,000 states in a chain, which takes minutes to minimise.
+# (ab){2,50000} is a terminal of 100,000 states in a chain, which takes minutes to minimise.
 SLOW = frozenset(("588036f3",))
 LONG = 20_000  # bytes; such texts are fed whole and not token by token
 
@@ -49,7 +48,7 @@ def byte_vocab() -> wfsa.Vocab:
 
 
 def in_bytes(constraint: wfsa.Constraint, text: str) -> bool:
-    """Is the text accepted to its end?  Fed whole and, if short, byte by byte: both have to agree."""
+    """Whether the text is accepted to its end; fed whole and, if short, byte by byte, with equal results."""
     data = text.encode()
     state = constraint.start()
     whole = state.commit_bytes(data) and state.is_accepting()
@@ -61,7 +60,7 @@ def in_bytes(constraint: wfsa.Constraint, text: str) -> bool:
 
 
 def in_tokens(constraint: wfsa.Constraint, ids: list[int]) -> bool:
-    """The same by tokens; the mask, commit and validate have to agree at every step."""
+    """Whether the tokens are accepted to the end; the mask, commit and validate must agree at every step."""
     state, n_good = constraint.start(), 0
     for token_id in ids:
         allowed = token_id in state.get_mask()
@@ -80,28 +79,28 @@ def in_tokens(constraint: wfsa.Constraint, ids: list[int]) -> bool:
 
 
 def test_everything_left_out_in_the_dialect_exists() -> None:
-    known = {case.id: len(case.accept) + len(case.reject) + len(case.texts_left_out) for case in cases("guidance")}
+    n_texts = {case.id: len(case.accept) + len(case.reject) + len(case.texts_left_out) for case in cases("guidance")}
     need(list(cases("guidance")), "guidance")
     for name, reason in reasons("guidance").items():
         case, _, number = name.partition(":")
-        assert case in known, name
-        assert not number or int(number) < known[case], name
+        assert case in n_texts, name
+        assert not number or int(number) < n_texts[case], name
         assert reason, f"{name} is left out without a reason"
 
 
 def test_most_cases_of_the_dialect_are_whole() -> None:
-    """At least 97 % of the verdicts: that the grammar is refused or taken, and each text."""
-    found = list(cases("guidance"))
-    need(found, "guidance")
-    n_texts = {case.id: 1 + len(case.accept) + len(case.reject) + len(case.texts_left_out) for case in found}
-    out = sum(n_texts[case.id] if case.left_out else len(case.texts_left_out) for case in found)
+    """At least 97 % of the verdicts hold, on grammars and on texts."""
+    cases_found = list(cases("guidance"))
+    need(cases_found, "guidance")
+    n_texts = {case.id: 1 + len(case.accept) + len(case.reject) + len(case.texts_left_out) for case in cases_found}
+    out = sum(n_texts[case.id] if case.left_out else len(case.texts_left_out) for case in cases_found)
     assert out <= 0.03 * sum(n_texts.values())
 
 
 def test_auto_reads_plain_lark_as_lark() -> None:
-    found = wanted("lark")
-    need(found, "lark")
-    for case in found:
+    cases_found = wanted("lark")
+    need(cases_found, "lark")
+    for case in cases_found:
         if not case.refused:
             assert read_any_lark(case.grammar) == read_lark(case.grammar), case.id
 
@@ -119,9 +118,9 @@ def need(found: list[Case], kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_bytes(kind: str, mode: str) -> None:
     wrong: list[tuple[str, str, str]] = []
-    found = wanted(kind)
-    need(found, kind)
-    for case in found:
+    cases_found = wanted(kind)
+    need(cases_found, kind)
+    for case in cases_found:
         try:
             constraint = wfsa.compile(read(case), byte_vocab(), mode=mode)
         except wfsa.errors.GrammarError as e:
@@ -151,19 +150,19 @@ def check_tokens(found: list[Case], vocab: wfsa.Vocab, encode: Tokeniser, modes:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_tokens(kind: str, vocab_npz: Callable[[str], VocabFile]) -> None:
-    found = wanted(kind)
-    need(found, kind)
+    cases_found = wanted(kind)
+    need(cases_found, kind)
     file = vocab_npz("llama3")
     vocab = file.build()
-    check_tokens(found, vocab, tokeniser(file), ("lazy",))
-    check_tokens(found, vocab, random_tokeniser(file, 1), ("lazy",))
+    check_tokens(cases_found, vocab, tokeniser(file), ("lazy",))
+    check_tokens(cases_found, vocab, random_tokeniser(file, 1), ("lazy",))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["llama3", "o200k", "gemma3", "gpt2"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_tokens(kind: str, name: str, vocab_npz: Callable[[str], VocabFile]) -> None:
-    found = wanted(kind, slow=True)
-    need(found, kind)
+    cases_found = wanted(kind, slow=True)
+    need(cases_found, kind)
     file = vocab_npz(name)
-    check_tokens(found, file.build(), tokeniser(file), MODES)
+    check_tokens(cases_found, file.build(), tokeniser(file), MODES)

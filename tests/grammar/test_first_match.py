@@ -44,9 +44,9 @@ def test_the_longest_word_is_the_first_match(pattern: str) -> None:
     compiled = re.compile(pattern)
     words = _words(pattern)
     for text in TEXTS:
-        found = compiled.match(text)
+        match = compiled.match(text)
         ends = [n for n in range(len(text) + 1) if words(text[:n])]
-        assert (ends[-1] if ends else None) == (found.end() if found else None), text
+        assert (ends[-1] if ends else None) == (match.end() if match else None), text
 
 
 @example("a(?!b).*?b")
@@ -57,8 +57,8 @@ def test_words_are_texts_that_are_taken_whole(pattern: str) -> None:
     compiled = re.compile(pattern)
     words = _words(pattern)
     for text in TEXTS:
-        found = compiled.match(text)
-        assert words(text) == (found is not None and found.end() == len(text)), text
+        match = compiled.match(text)
+        assert words(text) == (match is not None and match.end() == len(text)), text
 
 
 def _words(pattern: str):  # type: ignore[no-untyped-def]
@@ -96,9 +96,9 @@ REAL = {
 def test_real_patterns(pattern: str) -> None:
     table, compiled = language(first_language(pattern)), re.compile(pattern)
     for text in REAL[pattern]:
-        found = compiled.match(text)
+        match = compiled.match(text)
         ends = [n for n in range(len(text) + 1) if table.matches(text[:n].encode())]
-        assert (ends[-1] if ends else None) == (found.end() if found else None), text
+        assert (ends[-1] if ends else None) == (match.end() if match else None), text
 
 
 def test_without_lazy_quantifiers_nothing_changes() -> None:

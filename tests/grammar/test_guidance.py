@@ -1,4 +1,4 @@
-"""llguidance's dialect of Lark: every construct, every error, and slow twins of what is new."""
+"""llguidance's dialect of Lark: every construct, every error, and slow twins of its own features."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.engine
 
 @lru_cache(maxsize=1)
 def byte_vocab() -> wfsa.Vocab:
-    """Bytes, the special tokens <|tool|> (256) and <think> (257), and the end."""
+    """Return a vocabulary of bytes, the special tokens <|tool|> (256) and <think> (257), and the end token."""
     tokens = [bytes([b]) for b in range(256)] + [b"<|tool|>", b"<think>", b"</s>"]
     return wfsa.Vocab(tokens, special_token_ids=[256, 257, 258], eos_token_ids=[258])
 
@@ -39,7 +39,7 @@ def is_sentence(constraint: wfsa.Constraint, text: str) -> bool:
 
 
 def language(text: str, texts: str, **options: Any) -> str:
-    """Those of the texts, separated by blanks (``ε``: the empty one, ``_``: a blank), that are sentences."""
+    """Return the texts that are sentences, out of texts separated by blanks (``ε``: empty, ``_``: a blank)."""
     constraint = wfsa.compile_lark(text, byte_vocab(), dialect="llguidance", mode="lazy", **options)
     return " ".join(t for t in texts.split() if is_sentence(constraint, t.replace("_", " ").replace("ε", "")))
 
@@ -47,7 +47,7 @@ def language(text: str, texts: str, **options: Any) -> str:
 # --- constructs ----------------------------------------------------------------------------------------------------
 
 CASES = {
-    # name: (grammar, texts, those that are sentences)
+    # name: (grammar, texts, sentences among them)
     "repetitions": ('start: "a"{2} "b"{1,2} "c"{,1} "d"{2,}', "aabdd aabbcddd abdd aabd aabbbdd", "aabdd aabbcddd"),
     "Lark's repetitions": ('start: "a"~2 "b"~1..2', "aab aabb ab aabbb", "aab aabb"),
     "an optional group": ('start: "a" ["b" | "c"]', "a ab ac abc", "a ab ac"),
@@ -205,7 +205,7 @@ def test_tokens_in_the_grammar() -> None:
     assert [t.pattern for t in grammar.terminals] == [Tokens((1, 3), others=True), Tokens(name="<|tool|>")]
 
 
-def test_special_tokens_that_are_not_there() -> None:
+def test_missing_special_tokens_are_an_error() -> None:
     with pytest.raises(GrammarError, match=r"no special token '<\|absent\|>'"):
         wfsa.compile_lark("start: <|absent|>", byte_vocab(), dialect="llguidance")
 
@@ -324,7 +324,7 @@ def test_errors(grammar: str, message: str | None) -> None:
         read_guidance(grammar)
 
 
-def test_what_is_no_text_or_no_dialect() -> None:
+def test_invalid_texts_and_dialects_are_refused() -> None:
     for read in (read_guidance, read_any_lark):
         with pytest.raises(GrammarError, match="a Lark grammar must be a str, not bytes"):
             read(b"start: A")  # type: ignore[arg-type]
@@ -410,7 +410,7 @@ _numbers = st.integers(0, (1 << 64) - 1)
 
 @given(_bits, _numbers, _numbers, st.integers(0, 63))
 def test_parameters(bits: Bits, p: int, v: int, k: int) -> None:
-    """Over the written-out bits, least significant first."""
+    """Parameters agree with lists of bits, least significant first."""
     written = [p >> i & 1 for i in range(64)]
     inside = written[bits.low : bits.high]
     number = sum(bit << i for i, bit in enumerate(inside))
@@ -446,7 +446,7 @@ def test_parameters(bits: Bits, p: int, v: int, k: int) -> None:
 
 
 def test_json_in_the_grammar_is_the_json_alone() -> None:
-    """A document inside lexemes has the texts that it has by itself, but for white space in front."""
+    """A document within lexemes has the texts that it has alone, apart from leading white space."""
     schema = {
         "type": "object",
         "properties": {"a": {"enum": [1, 12, "x"]}, "ab": {"type": "array", "items": {"type": "number"}}},

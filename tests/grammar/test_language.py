@@ -59,24 +59,24 @@ def test_emptiness_and_inclusion(left: Regular, right: Regular) -> None:
 
 def twin_words(tree: Regular, most: int) -> set[bytes] | None:
     """Return all words, byte by byte, or None if there are more than `most`."""
-    todo, found = [(tree, b"")], set()
-    while todo and len(todo) + len(found) <= most:
+    todo, reached = [(tree, b"")], set()
+    while todo and len(todo) + len(reached) <= most:
         at, word = todo.pop()
         if twin.nullable(at):
-            found.add(word)
+            reached.add(word)
         following = ((twin.derivative(at, byte), word + bytes([byte])) for byte in range(256))
         todo += [(after, more) for after, more in following if not twin.is_empty(after)]
-    return None if todo or len(found) > most else found
+    return None if todo or len(reached) > most else reached
 
 
 @given(TREES)
 def test_words(tree: Regular) -> None:
     expected = twin_words(tree, 40)
-    found, count = words(tree, 40), n_words(tree)
+    listed, count = words(tree, 40), n_words(tree)
     if expected is None:
-        assert found is None and count.least == count.most > 40
+        assert listed is None and count.least == count.most > 40
     else:
-        assert found == tuple(sorted(expected)) and count == Count(len(expected), len(expected))
+        assert listed == tuple(sorted(expected)) and count == Count(len(expected), len(expected))
 
 
 @pytest.mark.parametrize(

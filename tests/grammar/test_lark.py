@@ -254,11 +254,11 @@ def test_ties_against_lark(text: str) -> None:
             assert basic.scanner.fullmatch(word) is None
             continue
         best = min(matching, key=lambda t: (-grammar.terminals[t].priority, t))
-        got: Any = basic.scanner.fullmatch(word)
-        callback: Any = basic.callback.get(got)
+        actual: Any = basic.scanner.fullmatch(word)
+        callback: Any = basic.callback.get(actual)
         if callback is not None:
-            got = callback.scanner.fullmatch(word) or got
-        assert grammar.terminals[best].name == shown[got], word
+            actual = callback.scanner.fullmatch(word) or actual
+        assert grammar.terminals[best].name == shown[actual], word
 
 
 # --- against Lark's own expansion --------------------------------------------------------------------------------
@@ -443,9 +443,9 @@ def test_lazy_terminals_are_in_the_order_of_lark() -> None:
     ours = LongestOracle(read(text))
     number = names(ours.grammar).index("T")
     for word in ("ab", "abb", "abbb", "acb", "abcbb", "xbb", "xcb"):
-        found = re.match(t.pattern.to_regexp(), word)
+        match = re.match(t.pattern.to_regexp(), word)
         ends = [n for n in range(len(word) + 1) if ours._matches(number, tuple(word[:n].encode()))]
-        assert found is not None and ends[-1] == found.end(), word
+        assert match is not None and ends[-1] == match.end(), word
 
 
 def test_lazy_terminals_that_are_refused_are_named() -> None:

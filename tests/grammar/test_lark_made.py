@@ -76,13 +76,13 @@ def lark_words(text: str) -> set[str] | None:
     def words(name: str) -> set[str]:
         out: set[str] = set()
         for expansion in expansions[name]:
-            found = {""}
+            results = {""}
             for symbol in expansion:
                 parts = spellings[symbol.name] if symbol.is_term else words(symbol.name)
-                found = {left + right for left in found for right in parts}
-                if len(found) > MAX_WORDS:
+                results = {left + right for left in results for right in parts}
+                if len(results) > MAX_WORDS:
                     raise OverflowError
-            out |= found
+            out |= results
         return out
 
     used = {s.name for rule in rules for s in rule.expansion if s.is_term}

@@ -53,9 +53,9 @@ def lark_statements(text: str) -> list[Any] | None:
 def without_special(text: str) -> str:
     """Return `text` with each token-level terminal replaced by a plain name of equal length, for Lark."""
     lexemes = cut(text, LARK)
-    for kind, got, at in zip(lexemes.kinds, lexemes.texts, lexemes.offsets, strict=True):
+    for kind, lexeme, at in zip(lexemes.kinds, lexemes.texts, lexemes.offsets, strict=True):
         if kind == "SPECIAL":
-            text = text[:at] + "T" * len(got) + text[at + len(got) :]
+            text = text[:at] + "T" * len(lexeme) + text[at + len(lexeme) :]
     return text
 
 
@@ -180,12 +180,12 @@ def test_corpus() -> None:
 def test_mutations() -> None:
     rng = random.Random(2026)
     texts = [t for t in corpus() if len(t) < 2000]
-    taken = 0
+    n_accepted = 0
     for _ in range(600):
         text = mutated(rng, rng.choice(texts))
         if "<" not in text:
-            taken += same(text)
-    assert taken > 50  # some mutations must be taken, or the test says nothing
+            n_accepted += same(text)
+    assert n_accepted > 50  # some mutations must be taken, or the test says nothing
 
 
 def test_lines() -> None:
@@ -195,8 +195,8 @@ def test_lines() -> None:
 
 @pytest.mark.parametrize("special", ["<|tool|>", "<[12]>", "<[1,3-5]>", "<think>"])
 def test_token_level_terminals(special: str) -> None:
-    (found,) = our_statements(f'start: "<" {special}? "x<[1]>"') or []
-    assert found[-1][1][2] == (("token", special), "?")
+    (results,) = our_statements(f'start: "<" {special}? "x<[1]>"') or []
+    assert results[-1][1][2] == (("token", special), "?")
     plain = without_special(f'start: "<" {special}? "x<[1]>" /<a>/')
     assert special not in plain and "x<[1]>" in plain and "/<a>/" in plain  # literals keep theirs
     assert lark_statements(plain) is not None

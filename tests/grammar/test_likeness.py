@@ -36,10 +36,10 @@ LEAST = 4  # bytes: states that such texts distinguish are not alike
 
 
 def check_alike(tree: Regular) -> None:
-    got = automaton(tree)
-    if got.nullable:
-        got = automaton(cat(tree, Literal(b"!")))  # the arrays belong to the automaton with the empty word
-    indptr, lows, highs, targets, accept = (array.tolist() for array in got.arrays())
+    actual = automaton(tree)
+    if actual.nullable:
+        actual = automaton(cat(tree, Literal(b"!")))  # the arrays belong to the automaton with the empty word
+    indptr, lows, highs, targets, accept = (array.tolist() for array in actual.arrays())
     rows = [
         {byte: targets[e] for e in range(begin, end) for byte in range(lows[e], highs[e] + 1)}
         for begin, end in itertools.pairwise(indptr)
@@ -51,12 +51,12 @@ def check_alike(tree: Regular) -> None:
         classes = [numbers[key] for key in keys]
         if length == LEAST:
             n_of = Counter(kinds := classes)
-        found = got.alike(length)
-        if length < LEAST or found is None:
+        alike = actual.alike(length)
+        if length < LEAST or alike is None:
             continue
         for s, kind in enumerate(kinds):
-            assert (found[s] is None) == (n_of[kind] == 1)
-        pairs = {(classes[s], found[s]) for s in range(len(rows)) if found[s] is not None}
+            assert (alike[s] is None) == (n_of[kind] == 1)
+        pairs = {(classes[s], alike[s]) for s in range(len(rows)) if alike[s] is not None}
         assert len(pairs) == len({a for a, _ in pairs}) == len({b for _, b in pairs})
 
 

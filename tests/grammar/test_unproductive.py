@@ -74,8 +74,10 @@ def test_lists(drawn: tuple[Rules, Unordered]) -> None:
     expected = twin(rules, [listed])
     assert {number for number, good in enumerate(deriving(rules, n, [listed])) if good} == expected
     for start in range(n):
-        kept = trimmed(rules, n, [listed], start)
-        assert (kept is not None) == (start in expected)
-        if kept is not None:
-            assert all({lhs, *(~s for s in rhs if s < 0)} <= expected for lhs, rhs in kept[0])
-            assert all(pair in expected for u in kept[1] for pairs in (*u.members, *u.groups) for pair in pairs)
+        trimmed_rules = trimmed(rules, n, [listed], start)
+        assert (trimmed_rules is not None) == (start in expected)
+        if trimmed_rules is not None:
+            assert all({lhs, *(~s for s in rhs if s < 0)} <= expected for lhs, rhs in trimmed_rules[0])
+            assert all(
+                pair in expected for u in trimmed_rules[1] for pairs in (*u.members, *u.groups) for pair in pairs
+            )

@@ -1,4 +1,4 @@
-"""Terminals that are sets of words: minimal, exact, and as large as an enum gets."""
+"""Terminals that are sets of words are minimal and exact, also for very large enums."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def reads(tree: Regular, text: bytes) -> bool:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_the_minimal_automaton(seed: int) -> None:
-    """It has a state for each set of endings that words have after a prefix (Myhill and Nerode)."""
+    """The automaton has a state for each set of endings of words after a prefix (Myhill and Nerode)."""
     words = drawn(seed, 40 * (1 + seed % 5)) - {b""}
     prefixes = {word[:n] for word in words for n in range(len(word) + 1)}
     endings = {frozenset(word[len(p) :] for word in words if word.startswith(p)) for p in prefixes}
@@ -39,7 +39,7 @@ def test_the_minimal_automaton(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 10))])
-def test_the_words_and_nothing_else(seed: int) -> None:
+def test_exactly_the_words_are_taken(seed: int) -> None:
     words = drawn(seed, 300)
     probes = drawn(-1 - seed, 300) | words
     before, tree = star(char_set(" a")), Words(words)
@@ -48,7 +48,7 @@ def test_the_words_and_nothing_else(seed: int) -> None:
         assert reads(cat(Literal(b"x"), tree), b"x" + text) == (text in words)
         assert reads(cat(tree, Literal(b"!")), text + b"!") == (text in words)
         ways = [text[n:] for n in range(len(text) + 1) if not text[:n].strip(b" a")]
-        assert reads(cat(before, tree), text) == any(rest in words for rest in ways)  # what is before runs into it
+        assert reads(cat(before, tree), text) == any(rest in words for rest in ways)  # the part before overlaps
         assert reads(cat(before, tree), b"  " + text) == any(rest in words for rest in ways)
         assert reads(cat(optional(tree), tree), text) == any(
             text[:n] in words | {b""} and text[n:] in words for n in range(len(text) + 1)
@@ -63,7 +63,7 @@ def test_no_words() -> None:
 
 @pytest.mark.parametrize("mode", ["lazy", "ahead"])
 def test_an_enum_beyond_the_limits(mode: str) -> None:
-    """Its states are linear in its bytes and no limit's business."""
+    """An enum's states are linear in its bytes, and no limit counts them."""
     choose = random.Random(5)
     values = sorted({"".join(choose.choices("abcdefgh", k=12)) for _ in range(40_000)})
     constraint = wfsa.compile_json_schema(

@@ -139,14 +139,14 @@ def main() -> None:
         path = tree / mutation.file
         text = path.read_text(encoding="utf-8")
         assert text.count(mutation.old) == 1, f"{mutation.file} has {mutation.old!r} {text.count(mutation.old)} times"
-        begun = processor_time()
+        start = processor_time()
         path.write_text(text.replace(mutation.old, mutation.new), encoding="utf-8")
         try:
             survived = run_tests(tree, mutation.tests, options.profile)
         finally:
             path.write_text(text, encoding="utf-8")
         n_run, n_caught = n_run + 1, n_caught + (not survived)
-        seconds = processor_time() - begun
+        seconds = processor_time() - start
         print(f"{'SURVIVED' if survived else 'caught'} {seconds:6.1f} s  {mutation.file}: {mutation.new!r}", flush=True)
     print(f"{n_caught} of {n_run} caught")
 

@@ -47,8 +47,8 @@ def test_codes_do_not_depend_on_the_type(kind: str) -> None:
 def test_the_clock_stops_by_calls_and_by_seconds() -> None:
     fast = (lambda: None, lambda call: 10.0)
     slow = (lambda: None, lambda call: 50_000.0)
-    found = clocks.clock({"fast": fast, "slow": slow, "slowest": (slow[0], lambda call: 9e6)}, seconds=1.0, calls=200)
-    assert {name: len(times) for name, times in found.items()} == {"fast": 200, "slow": 20, "slowest": clocks.LEAST}
+    results = clocks.clock({"fast": fast, "slow": slow, "slowest": (slow[0], lambda call: 9e6)}, seconds=1.0, calls=200)
+    assert {name: len(times) for name, times in results.items()} == {"fast": 200, "slow": 20, "slowest": clocks.LEAST}
 
 
 def lines(arms: dict[str, float], items: int, beams: str) -> list[dict[str, Any]]:
@@ -107,9 +107,9 @@ def test_the_program_runs(tmp_path: Path) -> None:
                "children", "--out", str(tmp_path)]  # fmt: skip
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    found = [json.loads(line) for line in (tmp_path / "items-latency.jsonl").read_text().splitlines()]
-    assert not [line for line in found if line["what"] in ("failed", "note")]
-    timed = {(line["sweep"], line["arm"]) for line in found if line["what"] == "time"}
+    records = [json.loads(line) for line in (tmp_path / "items-latency.jsonl").read_text().splitlines()]
+    assert not [line for line in records if line["what"] in ("failed", "note")]
+    timed = {(line["sweep"], line["arm"]) for line in records if line["what"] == "time"}
     for arm in ("read", "unconstrained", "wfsa: step", "wfsa: candidates", "STATIC: step", "torch: step"):
         assert {("items", arm), ("children", arm)} <= timed
     text = (tmp_path / "items-latency.md").read_text(encoding="utf-8")
@@ -118,16 +118,16 @@ def test_the_program_runs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("parts", [1, 3, 16])
 def test_a_split_index_gives_the_same_beams(parts: int) -> None:
-    found = split_index.simulate(rows("zipf", 2000, 4, 16), 16, parts, 3, 20)
-    assert 0 < found["sent"] <= found["bound"] and (found["asked"] > 0) == (parts > 1)
+    results = split_index.simulate(rows("zipf", 2000, 4, 16), 16, parts, 3, 20)
+    assert 0 < results["sent"] <= results["bound"] and (results["asked"] > 0) == (parts > 1)
 
 
 def test_bytes_on_paper_are_those_of_an_index() -> None:
     """The formula for uniform items agrees with a real index, with child lists below the head and without."""
     for n, codes, levels in ((300_000, 64, 4), (50_000, 256, 3)):
         index = ItemIndex.build(rows("uniform", n, levels, codes), vocab_size=codes, head_depth=2)
-        told = split_index.on_paper(n, codes, levels, 1e12)
-        assert told["devices"] == 1 and told["total"] == pytest.approx(index.layout_bytes, rel=0.03)
+        sizes = split_index.on_paper(n, codes, levels, 1e12)
+        assert sizes["devices"] == 1 and sizes["total"] == pytest.approx(index.layout_bytes, rel=0.03)
 
 
 @pytest.mark.slow

@@ -78,8 +78,8 @@ def stand_ins(page: Path) -> dict[str, Any]:
 
     def sample(_: object, mask: Any) -> int:
         """Return the end token if it is allowed, else the first allowed byte of a list."""
-        wanted = [tokenizer.token_to_id(c) for c in ("<|endoftext|>", *'}{":1')]
-        return next((i for i in wanted if i in mask), int(mask.ids()[0]))
+        expected = [tokenizer.token_to_id(c) for c in ("<|endoftext|>", *'}{":1')]
+        return next((i for i in expected if i in mask), int(mask.ids()[0]))
 
     return {"tokenizer": tokenizer, "model": types.SimpleNamespace(logits=lambda: None), "sample": sample}
 
@@ -125,8 +125,8 @@ def test_tables_are_up_to_date() -> None:
     tables = tool("support_tables")
     for page in tables.PAGES:
         assert tables.written(page) == page.read_text(encoding="utf-8"), page.name
-    known = KEYWORDS.names(lambda row: row.role == "assertion")
-    assert known == set(tables.SAMPLES), "a keyword without a row"
+    assertions = KEYWORDS.names(lambda row: row.role == "assertion")
+    assert assertions == set(tables.SAMPLES), "a keyword without a row"
 
 
 def test_blocks_are_found() -> None:

@@ -26,8 +26,13 @@ class Documented(NamedTuple):
 
 
 def parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
-    given = function.args
-    both = [*given.posonlyargs, *given.args, *given.kwonlyargs, *filter(None, (given.vararg, given.kwarg))]
+    arguments = function.args
+    both = [
+        *arguments.posonlyargs,
+        *arguments.args,
+        *arguments.kwonlyargs,
+        *filter(None, (arguments.vararg, arguments.kwarg)),
+    ]
     return {one.arg for one in both} - {"self", "cls"}
 
 
@@ -74,25 +79,25 @@ def documented() -> Iterator[Documented]:
 def faults(text: str, names: set[str]) -> list[str]:
     """Return the faults in the list of parameters of a docstring as Markdown."""
     lines = made.as_markdown(text, names).splitlines()
-    found: list[str] = []
+    listed: list[str] = []
     entries: list[str] = []
     for number, line in enumerate(lines):
         body = line
         if line.startswith("- `") and (entry := made._ENTRY.match(line[2:])):
             new = [part.strip("`") for part in made._SEPARATOR.split(entry[1])]
-            found += [f"{name} is explained twice" for name in new if name in entries]
+            listed += [f"{name} is explained twice" for name in new if name in entries]
             entries += new
             body = entry[3]
             if not body.strip():
-                found.append(f"{line} has no text")
+                listed.append(f"{line} has no text")
         inside = [name for name in names if re.search(rf"(?:^|[.;)] |  )`*{name}`*: ", body)]
-        found += [f"{name} is explained inside of {body!r}" for name in inside]
+        listed += [f"{name} is explained inside of {body!r}" for name in inside]
         if (first := re.match(r"    (\w+(?:, \w+)+) ", line)) and names.issuperset(first[1].split(", ")):
-            found.append(f"{first[1]} has no colon")
+            listed.append(f"{first[1]} has no colon")
         after_entry = number > 1 and not lines[number - 1] and lines[number - 2].startswith(("- ", "    "))
         if after_entry and line[:1].islower() and not line.startswith("wfsa"):
-            found.append(f"{line!r} has lost its beginning")
-    return found
+            listed.append(f"{line!r} has lost its beginning")
+    return listed
 
 
 EVERY = list(documented())

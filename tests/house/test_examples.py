@@ -1,4 +1,4 @@
-"""The short examples run, and write what they promise: scripts of under forty lines that need no network and no GPU."""
+"""The short examples (under forty lines, without network and GPU) run and give the documented results."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_server_writes_what_a_loop_without_drafts_writes(max_tokens: int) -> Non
     assert texts == [write_token_by_token(server, schema, max_tokens) for schema in SCHEMAS]
     for text in texts:
         json.loads(text)
-    assert server["store"].stats().memory_constraints == 5  # two of the script itself, three of these four
+    assert server["store"].stats().memory_constraints == 5  # two of the script, three of these four
 
 
 def test_server_accepts_drafts() -> None:
@@ -100,13 +100,13 @@ def test_server_accepts_drafts() -> None:
 
 
 def test_recommender_ranks_as_scoring_every_item_does() -> None:
-    """With as many beams as items are in stock; after the script's changes, and after one more day."""
+    """The ranking is exact with as many beams as items in stock, after the script's changes and after one more day."""
     pytest.importorskip("pyarrow", reason="NO PYARROW: examples/recommender.py was not run")
     script = runpy.run_path(str(EXAMPLES / "recommender.py"))
     tables = [np.random.default_rng(seed).normal(size=(65, 64)).astype(np.float32) for seed in range(3)]
 
     def logits_of(sequences: Any) -> Any:
-        """By the last code, another table a level."""
+        """Return logits by the last code, from another table for each level."""
         last = sequences[..., -1] if sequences.shape[-1] else np.full(sequences.shape[:2], 64)
         return tables[sequences.shape[-1]][last]
 
@@ -123,11 +123,11 @@ def test_recommender_ranks_as_scoring_every_item_does() -> None:
     del live["sku-6"]
     in_stock, seen = ["sku-new", *script["skus"][:12], "sku-gone"], [["sku-2", "sku-gone"], []]
     for _ in range(2):
-        for found, of_user in zip(recommend(in_stock, seen, 15), seen, strict=True):
+        for ranked, of_user in zip(recommend(in_stock, seen, 15), seen, strict=True):
             allowed = [one for one in in_stock if one in live and one not in of_user]
             want = sorted(((score(live[one]), one) for one in allowed), reverse=True)
-            assert [one for one, _ in found] == [one for _, one in want]
-            np.testing.assert_allclose([value for _, value in found], [value for value, _ in want], rtol=1e-5)
-        catalogue.change([[5, 5, 5]], ["sku-3"], removed=["sku-3", "sku-4"], strict=False)  # replaced, and gone
+            assert [one for one, _ in ranked] == [one for _, one in want]
+            np.testing.assert_allclose([value for _, value in ranked], [value for value, _ in want], rtol=1e-5)
+        catalogue.change([[5, 5, 5]], ["sku-3"], removed=["sku-3", "sku-4"], strict=False)  # one replaced, one removed
         live["sku-3"] = [5, 5, 5]
         live.pop("sku-4", None)

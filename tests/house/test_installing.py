@@ -17,9 +17,9 @@ _MESSAGE = re.compile(r"how_to_install\([\"'](\w[\w-]*)[\"']\)|^with needs\(\"[\
 
 def files() -> list[Path]:
     folders = [ROOT / name for name in ("benches", "docs", "examples", "grammar", "tests", "wfsa")]
-    found = [*ROOT.glob("*.*"), *(path for folder in folders for path in folder.rglob("*.*"))]
+    paths = [*ROOT.glob("*.*"), *(path for folder in folders for path in folder.rglob("*.*"))]
     suffixes = (".py", ".pyx", ".md", ".toml", ".js", ".html")
-    return [path for path in found if path.suffix in suffixes and path != Path(__file__).resolve()]
+    return [path for path in paths if path.suffix in suffixes and path != Path(__file__).resolve()]
 
 
 def test_nothing_is_installed_from_an_index_where_it_is_not() -> None:

@@ -251,15 +251,15 @@ def python_uses(path: Path, types: bool = False) -> set[str]:
 
 
 def named(modules: Iterable[str]) -> set[str]:
-    found = set()
+    names = set()
     for module in modules:
         assert module.partition(".")[0] != "grammar", f"import it as wfsa.{module}"
         if module.startswith("wfsa._ext"):
-            found.add("wfsa/_ext/__init__.py")
+            names.add("wfsa/_ext/__init__.py")
         elif module.partition(".")[0] == "wfsa":
             assert module in FILE_OF, f"there is no module {module}"
-            found.add(FILE_OF[module])
-    return found
+            names.add(FILE_OF[module])
+    return names
 
 
 INCLUDE = re.compile(r'^\s*(?:#\s*include|cdef extern from)\s+(<[^>]+>|"[^"]+")', re.MULTILINE)
@@ -268,7 +268,7 @@ CIMPORT = re.compile(r"^\s*(?:from\s+(wfsa[\w.]*)\s+c?import|c?import\s+(wfsa[\w
 
 def native_uses(path: Path) -> set[str]:
     text = path.read_text(encoding="utf-8")
-    headers = [found.strip('"') for found in INCLUDE.findall(text) if found.startswith('"')]
+    headers = [include.strip('"') for include in INCLUDE.findall(text) if include.startswith('"')]
     if path.parent.name == "bindings":
         headers = [header for header in headers if header != "Python.h"]
     modules = named(a or b for a, b in CIMPORT.findall(text)) if path.suffix == ".pyx" else set()
@@ -291,7 +291,7 @@ def circles(uses: Mapping[str, set[str]]) -> list[set[str]]:
     order: dict[str, int] = {}
     low: dict[str, int] = {}
     path: list[str] = []
-    found: list[set[str]] = []
+    results: list[set[str]] = []
 
     def visit(name: str) -> None:
         order[name] = low[name] = len(order)
@@ -307,12 +307,12 @@ def circles(uses: Mapping[str, set[str]]) -> list[set[str]]:
             component = set(path[at:])
             del path[at:]
             if len(component) > 1 or name in uses[name]:
-                found.append(component)
+                results.append(component)
 
     for name in uses:
         if name not in order:
             visit(name)
-    return found
+    return results
 
 
 # --- the tests --------------------------------------------------------------------------------------------------
@@ -383,8 +383,8 @@ def test_the_grammar_knows_no_automata_even_by_type(path: Path) -> None:
 def test_the_boundary_takes_regular_trees_and_errors_only() -> None:
     for path in NATIVE:
         if path.suffix == ".pyx":
-            taken = {other for other in native_uses(path) if other.endswith(".py")} - {"wfsa/_ext/__init__.py"}
-            assert taken <= {"grammar/regular.py", "wfsa/errors.py"}, f"{path.name} imports {sorted(taken)}"
+            used = {other for other in native_uses(path) if other.endswith(".py")} - {"wfsa/_ext/__init__.py"}
+            assert used <= {"grammar/regular.py", "wfsa/errors.py"}, f"{path.name} imports {sorted(used)}"
 
 
 @pytest.mark.parametrize("path", [p for p in PYTHON if name_of(p).startswith("grammar/")], ids=name_of)

@@ -44,7 +44,7 @@ def is_rounding_of(text: str, number: float) -> bool:
 def blocks(page: str) -> list[tuple[set[str], str]]:
     """Return, for each paragraph that names results: the names of the files, and the text with the numbers."""
     paragraphs = re.split(r"\n\s*\n", _FENCE.sub("", _QUOTES.sub("", page)))
-    found = []
+    collected = []
     for i, paragraph in enumerate(paragraphs):
         names = {name for name in _LINK.findall(paragraph) if (RESULTS / f"{name}.md").exists()}
         if not names:
@@ -54,15 +54,15 @@ def blocks(page: str) -> list[tuple[set[str], str]]:
             text += "\n" + paragraphs[i + 1]
         if paragraph.startswith("*From") and i > 0:
             text = paragraphs[i - 1]
-        found.append((names, text))
-    return found
+        collected.append((names, text))
+    return collected
 
 
 def unknown(names: set[str], text: str) -> list[str]:
     """Return the measured numbers of `text` that none of the result files has."""
-    known = {value(n) for name in names for n in _ANY.findall((RESULTS / f"{name}.md").read_text(encoding="utf-8"))}
-    wanted = _MEASURED.findall(_LINK.sub("", text))
-    return [text for text in wanted if not any(is_rounding_of(text, number) for number in known)]
+    values = {value(n) for name in names for n in _ANY.findall((RESULTS / f"{name}.md").read_text(encoding="utf-8"))}
+    measured = _MEASURED.findall(_LINK.sub("", text))
+    return [text for text in measured if not any(is_rounding_of(text, number) for number in values)]
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -18,18 +18,18 @@ LISTS = ["build", "dependencies", "demo", "test", "dev", "wheel", "docs", "bench
 
 def pins() -> dict[str, Requirement]:
     lines = (TESTS / "pins.txt").read_text(encoding="utf-8").splitlines()
-    found = [Requirement(line) for line in lines if line and not line.startswith("#")]
-    return {canonicalize_name(pin.name): pin for pin in found}
+    listed = [Requirement(line) for line in lines if line and not line.startswith("#")]
+    return {canonicalize_name(pin.name): pin for pin in listed}
 
 
 @pytest.mark.parametrize("name", LISTS)
 def test_every_requirement_is_pinned_within_its_range(name: str) -> None:
     for text in requirements([name]):
-        wanted = Requirement(text)
-        pin = pins()[canonicalize_name(wanted.name)]
+        requirement = Requirement(text)
+        pin = pins()[canonicalize_name(requirement.name)]
         exact = re.fullmatch(r"==(\S+)", str(pin.specifier))
         assert exact, f"{pin} names no single version"
-        assert wanted.specifier.contains(exact.group(1)), f"{pin} is not within {wanted}"
+        assert requirement.specifier.contains(exact.group(1)), f"{pin} is not within {requirement}"
 
 
 INTEGRATION_FILES = ("requirements.txt", "without_dependencies.txt")

@@ -7,6 +7,7 @@ message.
 from __future__ import annotations
 
 import importlib
+import itertools
 import re
 import subprocess
 import sys
@@ -112,7 +113,11 @@ def test_pictures_are_squeezed_by_less_than_a_hundredth_of_a_point() -> None:
         assert len(after) <= len(before) and after.count("<path") == before.count("<path")
         for name in ("d", "x", "points"):
             values = [
-                [float(value) for found in re.findall(rf' {name}="([^"]*)"', text) for value in number.findall(found)]
+                [
+                    float(value)
+                    for attribute in re.findall(rf' {name}="([^"]*)"', text)
+                    for value in number.findall(attribute)
+                ]
                 for text in (before, after)
             ]
             assert len(values[0]) == len(values[1]), path.name
@@ -154,15 +159,20 @@ def test_every_picture_says_where_it_is_from() -> None:
 
 
 @pytest.mark.engine
-def test_the_page_of_the_command_line_is_that_of_the_parsers() -> None:
-    """``python docs/make/command_line.py`` writes the page."""
+def test_the_pages_of_commands_are_those_of_the_parsers() -> None:
+    """``python docs/make/command_line.py`` writes the pages."""
     made = tool("command_line")
-    text = made.PAGE.read_text(encoding="utf-8")
-    assert made.written(text) == text
-    options = {
-        option for parser in made.parsers() for action in parser._actions for option in action.option_strings
-    } - {"-h", "--help"}  # fmt: skip
-    assert len(options) > 60 and not [option for option in options if option not in text]
+    assert sorted(itertools.chain(*made.PAGES.values())) == sorted(made.commands())
+    n_options = 0
+    for name, commands in made.PAGES.items():
+        text = (DOCS / name).read_text(encoding="utf-8")
+        assert made.written(name, text) == text
+        parsers = itertools.chain(*map(made.parsers, commands))
+        options = {option for parser in parsers for action in parser._actions for option in action.option_strings}
+        missing = [option for option in options - {"-h", "--help"} if option not in text]
+        assert not missing, (name, missing)
+        n_options += len(options)
+    assert n_options > 60
 
 
 @pytest.mark.engine

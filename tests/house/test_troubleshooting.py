@@ -1,4 +1,4 @@
-"""The messages on the page of troubles are those that the code writes."""
+"""The messages on the page about troubleshooting are those of the code."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def string_state() -> wfsa.State:
 
 
 def messages() -> list[str]:
-    """The first cells of the tables after the one without messages."""
+    """Return the first cells of all tables after the first, which has no messages."""
     text = PAGE.read_text(encoding="utf-8").partition("## Vocabulary and logits")[2]
     return [row for row in re.findall(r"^\| `([^`]+)`", text, re.MULTILINE) if row != "message"]
 
@@ -74,7 +74,7 @@ def no_end() -> None:
 
 
 def two_threads() -> None:
-    """A thread searches for the end of a text while this one commits to the same state."""
+    """Search for the end of a text in a thread, and commit to the same state meanwhile."""
     state = wfsa.compile_regex("(a|b)*a(a|b){14}", VOCAB, mode="lazy").start()
     errors: list[wfsa.errors.StateError] = []
     for _ in range(200):

@@ -1,6 +1,6 @@
-"""What type checkers say about calls: right ones pass under ``mypy --strict``, wrong ones are reported at their line.
+"""Type checkers accept right calls under ``mypy --strict`` and report wrong ones at their line.
 
-A line of the file below that ends in ``# wrong: CODE`` must be the place of an error of that code; no other may be.
+Errors must be exactly at the lines below that end in ``# wrong: CODE``, with that code.
 """
 
 from __future__ import annotations
@@ -78,10 +78,10 @@ def test_calls_as_a_type_checker_sees_them(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mypy", "--strict", "--config-file", str(ROOT / "pyproject.toml"), str(path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     errors = re.finditer(r"calls\.py:(\d+): error: .*\[([\w-]+)\]$", done.stdout, re.MULTILINE)
-    found = {(int(m[1]), m[2]) for m in errors}
+    reported = {(int(m[1]), m[2]) for m in errors}
     wrong = enumerate(CALLS.splitlines(), 1)
     want = {(number, line.rpartition("# wrong: ")[2]) for number, line in wrong if "# wrong: " in line}
-    assert found == want, done.stdout
+    assert reported == want, done.stdout
 
 
 # What a reader of a page sees when an example is wrong.  Other codes are of scripts that use a name twice.

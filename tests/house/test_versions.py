@@ -1,4 +1,4 @@
-"""docs/versions.md says which format version each kind of file has: what is written now is read, and compared."""
+"""docs/versions.md has the format version of each kind of file, as the code writes it."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from wfsa.items import ItemFilter, ItemIndex, shard_file
 
 
 def head(path: Path) -> dict[str, Any]:
-    """The head of one of wfsa's files, all of which are safetensors."""
+    """Return the header of one of wfsa's files, all of which are safetensors."""
     data = path.read_bytes()
     header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
-    found: dict[str, Any] = json.loads(header["__metadata__"]["wfsa"])
-    return found
+    metadata: dict[str, Any] = json.loads(header["__metadata__"]["wfsa"])
+    return metadata
 
 
 def package_version() -> str:
-    found = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
-    assert found
-    return found.group(1)
+    match = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
+    assert match
+    return match.group(1)
 
 
 @pytest.mark.engine
@@ -39,7 +39,7 @@ def test_the_page_names_the_formats_that_are_written(tmp_path: Path) -> None:
     index = ItemIndex.build([[0, 1], [1, 1]], vocab_size=2)
     index.save(files[3])
     ItemFilter.of_rows(index, np.array([True, False])).save(files[4])
-    written = {found["format"]: found["version"] for found in map(head, files)}
+    written = {head_data["format"]: head_data["version"] for head_data in map(head, files)}
     written[shard_file.FORMAT] = shard_file.VERSION  # a folder of files
 
     page = (ROOT / "docs" / "versions.md").read_text(encoding="utf-8")

@@ -106,10 +106,10 @@ def check_wheel(path: Path) -> None:
     modules = {f"wfsa/_ext/{source.stem}" for source in (ROOT / "ext" / "bindings").glob("*.pyx")}
     assert modules == {name.partition(".")[0] for name in names if name.endswith(".so")}
     data = "wfsa/grammar/json_schema/metaschemas"
-    for wanted in (
+    for expected in (
         "wfsa/py.typed", "wfsa/grammar/ir.py", "wfsa/_ext/state.pyi", f"{data}/documents.json", f"{data}/LICENSE",
     ):  # fmt: skip
-        assert wanted in names, f"the wheel lacks {wanted}"
+        assert expected in names, f"the wheel lacks {expected}"
 
 
 def check_extras(path: Path) -> None:

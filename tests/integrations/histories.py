@@ -1,4 +1,4 @@
-"""Random rows as programs show them to a door, and the slow twin: every row replayed by commits."""
+"""Random rows as programs pass them to an integration, and the slow twin, which replays every row by commits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Row(NamedTuple):
 def allowed_after(
     constraint: wfsa.Constraint, written: list[int], stop_token_ids: list[int] | None = None
 ) -> list[int]:
-    """What may follow, ascending; the end tokens behind the end."""
+    """Return the tokens that may follow, ascending; after the end these are the end tokens."""
     state = constraint.start(stop_token_ids=stop_token_ids)
     for token in written:
         if state.is_finished():
@@ -34,16 +34,16 @@ def allowed_after(
 
 
 def masked(scores: npt.NDArray[np.float32], allowed: list[int]) -> npt.NDArray[np.float32]:
-    """float32[V]: -inf but for these."""
+    """Return float32[V] with -inf except for the allowed tokens."""
     out = np.full_like(scores, -np.inf)
     out[allowed] = scores[allowed]
     return out
 
 
 def rows_in_turn(constraint: wfsa.Constraint, choose: random.Random, prompts: list[list[int]], n: int) -> Iterator[Row]:
-    """`n` rows of several texts in turn: they grow by allowed tokens, lose tokens again, and fork.
+    """Yield `n` rows of several texts in turn, which grow by allowed tokens, lose tokens, and fork.
 
-    Every row is one that was shown before, or one token longer than one. The caller may not change them.
+    Every row equals an earlier row, or is one token longer than one. The caller must not change the rows.
     """
     rows = [Row(prompt, []) for prompt in prompts for _ in range(choose.choice([1, 1, 2]))]
     yield from rows
@@ -51,9 +51,9 @@ def rows_in_turn(constraint: wfsa.Constraint, choose: random.Random, prompts: li
         at = choose.randrange(len(rows))
         prompt, written = rows[at]
         what = choose.random()
-        if what < 0.15:  # drafts that are refused, or a text that begins again
+        if what < 0.15:  # drafts are refused, or a text begins again
             written = written[: choose.randrange(len(written) + 1)]
-        elif what < 0.25:  # a beam that takes another's place
+        elif what < 0.25:  # a beam replaces another
             same = [row for row in rows if row.prompt == prompt]
             written = list(choose.choice(same).written)
         else:

@@ -1,4 +1,4 @@
-"""Continuous batching of transformers under constraints: each request writes what generate writes for it alone."""
+"""Continuous batching of transformers under constraints gives each request the text of generate for it alone."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def test_requests_with_constraints_of_their_own() -> None:
     vocab = wfsa.Vocab.from_tokenizer(tokenizer)
     constraints = [None if schema is None else wfsa.compile_json_schema(schema, vocab) for schema in SCHEMAS]
     prompts = ["Colour:", "An object, with one member, as JSON: ", "A list", "Anything, really, about masks:"]
-    wanted = {}
+    expected = {}
     for name, (prompt, constraint) in enumerate(zip(prompts * 2, constraints * 2, strict=True)):
         ids = tokenizer([prompt], return_tensors="pt")["input_ids"]
         masks = [] if constraint is None else [logits_processor(constraint, tokenizer)]
         out = model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=40, logits_processor=masks)
-        wanted[f"r{name}"] = out[0, ids.shape[1] :].tolist()
+        expected[f"r{name}"] = out[0, ids.shape[1] :].tolist()
     manager = manager_of(tiny.model())
     constrain(manager)
     manager.start()
@@ -53,17 +53,17 @@ def test_requests_with_constraints_of_their_own() -> None:
         for name, (prompt, constraint) in enumerate(zip(prompts * 2, constraints * 2, strict=True)):
             keywords = {} if constraint is None else {"constraint": constraint}
             manager.add_request(tokenizer(prompt)["input_ids"], request_id=f"r{name}", **keywords)
-        found = {}
-        while len(found) < len(wanted):
+        results = {}
+        while len(results) < len(expected):
             result = manager.get_result(timeout=60)
             assert result is not None, "the manager has stopped"
             assert not result.error, result.error
             if result.is_finished():
-                found[result.request_id] = result.generated_tokens
+                results[result.request_id] = result.generated_tokens
     finally:
         manager.stop(block=True)
-    assert found == wanted
-    assert json.loads(tokenizer.decode(found["r0"], skip_special_tokens=True)) in SCHEMAS[0]["enum"]
+    assert results == expected
+    assert json.loads(tokenizer.decode(results["r0"], skip_special_tokens=True)) in SCHEMAS[0]["enum"]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_requests_with_constraints_of_their_own() -> None:
 )
 def test_managers_that_leave_no_time_for_masks(settings: dict[str, Any]) -> None:
     manager = manager_of(tiny.model())
-    for name, value in settings.items():  # resolving a configuration may turn them off on this machine
+    for name, value in settings.items():  # resolving a configuration may disable them on this machine
         setattr(manager.continuous_batching_config, name, value)
     with pytest.raises(wfsa.errors.DecodingError, match=next(iter(settings))):
         constrain(manager)

@@ -1,4 +1,4 @@
-"""The filter for ExLlamaV3 on its own base class: fed, rewound and masked as its generator does."""
+"""The filter for ExLlamaV3 on its own base class is fed, rewound and masked as by its generator."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def ids(mask: Any) -> list[int]:
 
 @given(st.integers(0, 10**9), st.sampled_from(CONSTRAINTS), st.booleans(), st.sampled_from(["", "", "[", "ab"]))
 def test_masks_equal_the_slow_twin(seed: int, constraint: wfsa.Constraint, triggered: bool, prefix: str) -> None:
-    """Free text, a trigger, constrained text, rewound over all of these; completed where nothing may follow."""
+    """Texts have a free part, a trigger and a constrained part, and are rewound over all of these."""
     choose = random.Random(seed)
     if not constraint.start().commit_bytes(prefix.encode()):
         prefix = ""
@@ -59,7 +59,7 @@ def test_masks_equal_the_slow_twin(seed: int, constraint: wfsa.Constraint, trigg
             made.rewind(n)
             del fed[len(fed) - n :]
         text, active = [], not triggered
-        for token in fed:  # what the filter is to know
+        for token in fed:  # tokens that the filter receives
             if not active:
                 active = token == START and triggered
                 text = []
@@ -100,8 +100,8 @@ def test_end_tokens_and_stop_ids() -> None:
     assert made.is_active and PAD in ids(made.get_next_logit_mask())
 
 
-def test_tokens_that_were_not_taken_are_not_taken_back() -> None:
-    """The host replays what is left then; the prefix stays."""
+def test_tokens_that_were_not_accepted_are_not_rewound() -> None:
+    """The host then replays the rest, and the prefix stays."""
     made = filter_of(CONSTRAINTS[0], prefix_str="ab")
     assert not made.rollback_tokens(1)
     made.accept_token(97)
@@ -110,7 +110,7 @@ def test_tokens_that_were_not_taken_are_not_taken_back() -> None:
     assert made.state.output_bytes() == b"ab"
 
 
-def test_what_does_not_fit() -> None:
+def test_mismatches_are_refused() -> None:
     with pytest.raises(wfsa.errors.StateError, match=r"exllamav3.* does not allow the prefix 'x'"):
         filter_of(CONSTRAINTS[0], prefix_str="x")
     made = filter_of(CONSTRAINTS[0])

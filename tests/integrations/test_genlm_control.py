@@ -1,4 +1,4 @@
-"""The potential on genlm-control itself: its own laws hold, weights equal the slow twin, samples are texts."""
+"""The potential obeys genlm-control's own laws, its weights equal the slow twin, and samples are texts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def vocab() -> wfsa.Vocab:
 
 
 def test_its_own_laws_hold(llm: Any, vocab: wfsa.Vocab) -> None:
-    """`assert_contract`: logw_next, the product of the steps, and batches agree with prefix and complete."""
+    """`assert_contract` checks that logw_next, the product of the steps, and batches agree with prefix and complete."""
     constraint = wfsa.compile_json_schema(POINT, vocab)
     made, choose = logits_processor(constraint, llm), random.Random(2)
     contexts = [[]]
@@ -75,12 +75,12 @@ def test_weights_equal_the_slow_twin(seed: int, is_schema: bool) -> None:
             written = [token for token in row.written if token != END]
             context = model.decode_tokens(written)
             allowed = allowed_after(constraint, written)
-            wanted = np.full(len(made.vocab_eos), -np.inf)
-            wanted[[made.lookup[model.token_maps.decode[token]] for token in allowed if token != END]] = 0
-            wanted[-1] = 0 if END in allowed else -np.inf
-            assert np.array_equal((await made.logw_next(context)).weights, wanted)
+            expected = np.full(len(made.vocab_eos), -np.inf)
+            expected[[made.lookup[model.token_maps.decode[token]] for token in allowed if token != END]] = 0
+            expected[-1] = 0 if END in allowed else -np.inf
+            assert np.array_equal((await made.logw_next(context)).weights, expected)
             assert await made.prefix(context) == 0
-            assert await made.complete(context) == wanted[-1]
+            assert await made.complete(context) == expected[-1]
             wrong = choose.choice([token for token in range(tiny.N_TOKENS - 2) if token not in allowed])
             outside = [*context, model.token_maps.decode[wrong]]
             assert await made.prefix(outside) == await made.complete(outside) == -np.inf
@@ -107,7 +107,7 @@ def test_samples_are_texts(sampler: str) -> None:
             assert made.constraint.start().commit_bytes(written)
 
 
-def test_what_does_not_fit(llm: Any, vocab: wfsa.Vocab) -> None:
+def test_mismatches_are_refused(llm: Any, vocab: wfsa.Vocab) -> None:
     other = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"<eos>"], eos_token_ids=[256])
     with pytest.raises(wfsa.errors.VocabError, match=r"genlm-control \d.*compiled for another vocabulary.*compile it"):
         logits_processor(wfsa.compile_regex("a", other), llm)

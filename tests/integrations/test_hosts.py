@@ -1,4 +1,4 @@
-"""Programs by name and version: what is not there, or is not what a door was written for, is said with a remedy."""
+"""A missing program, or a version that an integration was not written for, is reported with a remedy."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ BY_MANAGER = {"continuous_batching"}
 
 
 @pytest.mark.parametrize("name", sorted(set(wfsa.integrations.__all__) - SERVERS - BY_MANAGER))
-def test_every_integration_makes_what_its_program_takes_by_one_name(name: str) -> None:
-    """Read from the source, since most of the programs are not installed."""
+def test_every_integration_has_one_entry_point(name: str) -> None:
+    """The names are read from the source, since most of the programs are not installed."""
     source = Path(wfsa.integrations.__file__).with_name(f"{name}.py").read_text(encoding="utf-8")
     (function,) = (
         node for node in ast.parse(source).body
@@ -49,7 +49,7 @@ def test_every_integration_makes_what_its_program_takes_by_one_name(name: str) -
 
 
 def test_integrations_are_imported_when_they_are_named() -> None:
-    """And none of the programs before."""
+    """None of the programs is imported before."""
     programs = {"torch", "transformers", "mlx", "mlx_lm", "outlines", "genlm", "exllamav3", "lmdeploy", "tensorrt_llm"}
     doors = [name for name in wfsa.integrations.__all__ if name in ("llama_cpp", "lmdeploy", "tensorrt_llm")]
     script = (

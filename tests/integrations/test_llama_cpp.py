@@ -44,7 +44,7 @@ def constraint(vocab: wfsa.Vocab) -> wfsa.Constraint:
 
 
 def library_file() -> Path:
-    """A file that exports llama.cpp's functions."""
+    """Return a file that exports llama.cpp's functions."""
     spec = importlib.util.find_spec("xllamacpp")
     for folder in (spec.submodule_search_locations or []) if spec else []:
         for file in Path(folder).glob("xllamacpp*.so"):
@@ -53,7 +53,7 @@ def library_file() -> Path:
 
 
 class Chain:
-    """llama_sampler_chain of the library, over candidates that need no model."""
+    """A llama_sampler_chain of the library, over candidates that need no model."""
 
     def __init__(self, library: ctypes.CDLL, pointer: int | None = None) -> None:
         self.library = library
@@ -61,8 +61,8 @@ class Chain:
 
     def call(self, name: str, *arguments: Any) -> int:
         function = ctypes.CFUNCTYPE(ctypes.c_void_p, *(type(argument) for argument in arguments))((name, self.library))
-        found: int = function(*arguments)
-        return found
+        result: int = function(*arguments)
+        return result
 
     def on_this(self, name: str, *arguments: Any) -> int:
         return self.call(name, ctypes.c_void_p(self.pointer), *arguments)
@@ -71,7 +71,7 @@ class Chain:
         self.on_this("llama_sampler_chain_add", ctypes.c_void_p(sampler))
 
     def apply(self, ids: np.ndarray, logits: np.ndarray) -> tuple[np.ndarray, np.ndarray, int, bool]:
-        """Ids and logits afterwards, the chosen place, and whether they are said to be sorted."""
+        """Apply the chain; return ids and logits, the chosen place, and the flag that they are sorted."""
         rows = np.zeros(len(ids), door._CANDIDATE)
         rows["id"], rows["logit"] = ids, logits
         candidates = door._Candidates(rows.ctypes.data, len(rows), -1, False)
@@ -100,7 +100,7 @@ def allowed_in(ids: np.ndarray, logits: np.ndarray) -> set[int]:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_a_chain_writes_documents(library: ctypes.CDLL, constraint: wfsa.Constraint, seed: int) -> None:
-    """Candidates in any order; what the chain chooses is what the mask allows, until the text has ended."""
+    """Candidates are in any order, and the chain chooses tokens of the mask until the text has ended."""
     rng = np.random.default_rng(seed)
     size = constraint.vocab.logits_size
     chain = Chain(library)
@@ -126,8 +126,8 @@ def test_a_chain_writes_documents(library: ctypes.CDLL, constraint: wfsa.Constra
     chain.free()
 
 
-def test_samplers_behind_it_see_what_is_left(library: ctypes.CDLL, vocab: wfsa.Vocab) -> None:
-    """Candidates that an earlier sampler sorted are not said to be sorted any more: the next one has to look."""
+def test_later_samplers_see_the_remaining_candidates(library: ctypes.CDLL, vocab: wfsa.Vocab) -> None:
+    """Candidates that an earlier sampler sorted are no longer marked as sorted."""
     chain = Chain(library)
     chain.add(chain.call("llama_sampler_init_top_k", ctypes.c_int32(200)))
     sampler = ConstraintSampler(library, wfsa.compile_texts(["a", "b"], vocab))
@@ -175,7 +175,7 @@ def test_a_state_that_has_begun(library: ctypes.CDLL, vocab: wfsa.Vocab) -> None
     sampler.free()
 
 
-def test_it_lives_as_long_as_its_chain(library: ctypes.CDLL, vocab: wfsa.Vocab) -> None:
+def test_a_sampler_lives_as_long_as_its_chain(library: ctypes.CDLL, vocab: wfsa.Vocab) -> None:
     chain = Chain(library)
     chain.add(ConstraintSampler(library, wfsa.compile_regex("ab", vocab)).pointer)
     gc.collect()
@@ -193,7 +193,7 @@ WRONG: dict[str, tuple[Callable[[Chain], Any], str]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_goes_wrong_is_told_and_ends_the_text(library: ctypes.CDLL, vocab: wfsa.Vocab, name: str) -> None:
+def test_errors_are_reported_and_end_the_text(library: ctypes.CDLL, vocab: wfsa.Vocab, name: str) -> None:
     call, message = WRONG[name]
     sampler = ConstraintSampler(library, wfsa.compile_regex("ab", vocab))
     chain = Chain(library, sampler.pointer)
@@ -250,7 +250,7 @@ def test_the_example_writes_a_person(model_file: Path, tmp_path: Path, temperatu
 
 
 def test_the_processor_of_llama_cpp_python(constraint: wfsa.Constraint) -> None:
-    """As Llama.generate calls it: prompt and output in one array, again and again, for several texts."""
+    """Llama.generate calls it with prompt and output in one array, repeatedly, for several texts."""
     processor, choose = LogitsProcessor(constraint), random.Random(3)
     size = constraint.vocab.logits_size
     prompts: list[list[int]] = [[1, 2, 3], [1, 2, 3], [1, 2], [9] * 300, [5]]
@@ -278,7 +278,7 @@ def test_the_vocabulary_of_llama_cpp_python_is_that_of_the_model_file(model_file
     assert np.flatnonzero(np.isfinite(out)).tolist() == first.ids().tolist()
 
 
-def test_what_goes_wrong_in_llama_cpp_python(constraint: wfsa.Constraint) -> None:
+def test_errors_in_llama_cpp_python(constraint: wfsa.Constraint) -> None:
     processor, size = LogitsProcessor(constraint), constraint.vocab.logits_size
     processor(np.array([1, 2]), np.zeros(size))
     out = processor(np.array([1, 2, 3]), np.zeros(size))

@@ -1,4 +1,4 @@
-"""The processor for LMDeploy, called as its PyTorch engine does: rows of a batch filled up to one length."""
+"""The processor for LMDeploy, called like its PyTorch engine, with rows of a batch padded to one length."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CONSTRAINTS = [
 
 
 def filled(row: Row, choose: random.Random) -> list[int]:
-    """With what the engine fills rows up with: before the prompt; and, where batches were joined, behind some token."""
+    """Return the row padded as by the engine: before the prompt, and after some token where batches were joined."""
     tokens = [BOS] * choose.choice([0, 0, 1, 5]) + row.tokens
     at = len(tokens) - choose.randrange(len(row.written) + 1)
     return [*tokens[:at], *([BOS] * choose.choice([0, 0, 0, 3])), *tokens[at:]]
@@ -41,7 +41,7 @@ def test_masked_logits_equal_the_slow_twin(seed: int, constraint: wfsa.Constrain
     prompts = [[BOS, TURN, 65 + number, 10] for number in range(3)]
     for row in rows_in_turn(constraint, choose, prompts, 40):
         if END in row.written:
-            continue  # the engine asks no more
+            continue  # the engine does not call again
         batch = torch.randn((2, WIDTH)).to(getattr(torch, dtype))
         before = batch.float().numpy().copy()
         batch[1] = masks(torch.tensor(filled(row, choose)), batch[1])
@@ -50,30 +50,30 @@ def test_masked_logits_equal_the_slow_twin(seed: int, constraint: wfsa.Constrain
     masks.check()
 
 
-def test_what_goes_wrong_ends_the_text() -> None:
+def test_an_error_ends_the_text() -> None:
     masks = LogitsProcessor(CONSTRAINTS[0], bos_token_id=BOS)
     masks(torch.tensor([BOS, 65]), torch.zeros(WIDTH))
-    found = masks(torch.tensor([BOS, 65, 120]), torch.zeros(WIDTH))
-    assert torch.isfinite(found).nonzero()[:, 0].tolist() == [END]
+    rows = masks(torch.tensor([BOS, 65, 120]), torch.zeros(WIDTH))
+    assert torch.isfinite(rows).nonzero()[:, 0].tolist() == [END]
     with pytest.raises(wfsa.errors.StateError, match=r"lmdeploy.*\[120\] is not allowed"):
         masks.check()
-    found = masks(torch.tensor([BOS, 66]), torch.zeros(299))
-    assert torch.isfinite(found).nonzero()[:, 0].tolist() == [END]
+    rows = masks(torch.tensor([BOS, 66]), torch.zeros(299))
+    assert torch.isfinite(rows).nonzero()[:, 0].tolist() == [END]
     with pytest.raises(wfsa.errors.StateError, match=r"lmdeploy.*logits for 299 tokens.* 300.*model_config"):
         masks.check()
 
 
 @pytest.mark.parametrize("bos", [None, 97])
-def test_rows_filled_up_with_text_are_refused(bos: int | None) -> None:
+def test_rows_padded_with_text_are_refused(bos: int | None) -> None:
     with pytest.raises(wfsa.errors.VocabError, match=r"lmdeploy.* fills up rows with token (0|97) .*bos_token_id"):
         LogitsProcessor(CONSTRAINTS[0], bos_token_id=bos)
 
 
-def test_a_filler_beyond_the_vocabulary() -> None:
+def test_padding_beyond_the_vocabulary() -> None:
     masks = LogitsProcessor(CONSTRAINTS[0], bos_token_id=310)
     masks(torch.tensor([310, 65]), torch.zeros(WIDTH))
-    found = masks(torch.tensor([310, 310, 65, 97]), torch.zeros(WIDTH))
-    assert torch.isfinite(found).nonzero()[:, 0].tolist() == [98]
+    rows = masks(torch.tensor([310, 310, 65, 97]), torch.zeros(WIDTH))
+    assert torch.isfinite(rows).nonzero()[:, 0].tolist() == [98]
 
 
 def test_a_schema_and_a_tokenizer() -> None:
@@ -81,7 +81,7 @@ def test_a_schema_and_a_tokenizer() -> None:
     from tests.integrations import tiny
 
     masks = logits_processor({"enum": [1]}, tiny.tokenizer(), bos_token_id=tiny.N_TOKENS - 2)
-    found = masks(torch.tensor([65]), torch.zeros(tiny.WIDTH))
-    assert tiny.tokenizer().convert_tokens_to_ids("1") in torch.isfinite(found).nonzero()[:, 0].tolist()
+    rows = masks(torch.tensor([65]), torch.zeros(tiny.WIDTH))
+    assert tiny.tokenizer().convert_tokens_to_ids("1") in torch.isfinite(rows).nonzero()[:, 0].tolist()
     with pytest.raises(wfsa.errors.VocabError, match=r"lmdeploy.*compiled for another vocabulary"):
         logits_processor(CONSTRAINTS[0], tiny.tokenizer(), bos_token_id=None)

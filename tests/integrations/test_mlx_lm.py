@@ -1,4 +1,4 @@
-"""MLX-LM itself, on a CPU, with a random model: what it writes is valid, and equal to the slow twin."""
+"""MLX-LM itself, on a CPU with a random model, writes valid documents, equal to the slow twin."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def person() -> wfsa.Constraint:
 
 
 def replay(model: Any, constraint: wfsa.Constraint, prompt: list[int], n: int) -> list[int]:
-    """Greedy, by whole forward passes and by get_mask and commit."""
+    """Decode greedily by whole forward passes, get_mask and commit."""
     state, written = constraint.start(), []
     while len(written) < n and not state.is_finished():
         logits = np.array(model(mx.array([[*prompt, *written]]))[0, -1])
@@ -74,8 +74,8 @@ def test_greedy_is_the_slow_twin_and_whole_documents_are_valid(loaded: Any, pers
     for prompt in PROMPTS:
         ids = tokenizer.encode(prompt)
         steps = generate_step(mx.array(ids), model, max_tokens=60, logits_processors=[masks])
-        found = until_the_end([token for token, _ in steps])
-        assert found == replay(model, person, ids, 60)
+        results = until_the_end([token for token, _ in steps])
+        assert results == replay(model, person, ids, 60)
     masks = logits_processor(FLAG, tokenizer)
     text = mlx_lm.generate(model, tokenizer, PROMPTS[0], max_tokens=400, logits_processors=[masks])
     assert json.loads(text) in FLAG["enum"]
@@ -114,23 +114,23 @@ def test_a_long_prompt_in_pieces(loaded: Any, person: wfsa.Constraint) -> None:
 def test_drafts_of_another_model_and_of_the_model_itself(
     loaded: Any, draft: Any, person: wfsa.Constraint, n_drafts: int
 ) -> None:
-    """Drafts are masked, too, and taken back; the text is that of greedy search alone."""
+    """Drafts are masked and rolled back, and the text is that of greedy search alone."""
     model, tokenizer = loaded
     ids = tokenizer.encode(PROMPTS[1])
-    wanted = replay(model, person, ids, 60)
+    expected = replay(model, person, ids, 60)
     for helper in (draft, model):
         steps = speculative_generate_step(
             mx.array(ids), model, helper, num_draft_tokens=n_drafts, max_tokens=60,
             logits_processors=[logits_processor(person, tokenizer)],
         )  # fmt: skip
-        found = [(token, drafted) for token, _, drafted in steps]
-        assert until_the_end([token for token, _ in found]) == wanted
-        assert any(drafted for _, drafted in found)
+        results = [(token, drafted) for token, _, drafted in steps]
+        assert until_the_end([token for token, _ in results]) == expected
+        assert any(drafted for _, drafted in results)
 
 
 @pytest.mark.parametrize("shared", [True, False])
 def test_a_batch(loaded: Any, person: wfsa.Constraint, shared: bool) -> None:
-    """Sequences that come and go, with one processor for all or one each, and one that is free."""
+    """Sequences come and go, with one processor for all or one each, and one sequence without constraint."""
     model, tokenizer = loaded
     generator = BatchGenerator(model, max_tokens=60, stop_tokens=[[END]], completion_batch_size=3, prefill_batch_size=2)
     one = logits_processor(person, tokenizer)
@@ -157,10 +157,10 @@ def test_masked_logits_equal_the_slow_twin(seed: int, dtype: str) -> None:
     for row in rows_in_turn(constraint, choose, [[PAD, n] * choose.randint(1, 3) for n in range(3)], 25):
         logits = mx.random.normal((1, tiny.WIDTH)).astype(getattr(mx, dtype))
         before = np.array(logits.astype(mx.float32))
-        found = masks(mx.array(row.tokens, dtype=mx.uint32), logits)
-        assert found.dtype == logits.dtype
-        wanted = masked(before[0], allowed_after(constraint, row.written))
-        assert np.array_equal(np.array(found.astype(mx.float32))[0], wanted)
+        rows = masks(mx.array(row.tokens, dtype=mx.uint32), logits)
+        assert rows.dtype == logits.dtype
+        expected = masked(before[0], allowed_after(constraint, row.written))
+        assert np.array_equal(np.array(rows.astype(mx.float32))[0], expected)
         assert np.array_equal(np.array(logits.astype(mx.float32)), before)
 
 
@@ -180,7 +180,7 @@ def test_end_tokens_are_those_of_the_loaded_tokenizer(loaded: Any) -> None:
     assert END not in np.flatnonzero(np.isfinite(np.array(only(tokens, logits)[0]))).tolist()
 
 
-def test_what_does_not_fit(loaded: Any, person: wfsa.Constraint) -> None:
+def test_mismatches_are_refused(loaded: Any, person: wfsa.Constraint) -> None:
     _, tokenizer = loaded
     masks = logits_processor(person, tokenizer)
     with pytest.raises(wfsa.errors.StateError, match=r"mlx-lm \d.*logits for 1999 tokens.* 2000.*model=model"):
@@ -197,7 +197,7 @@ def test_what_does_not_fit(loaded: Any, person: wfsa.Constraint) -> None:
 
 
 def test_a_model_without_logits_for_the_last_tokens(tmp_path: Path) -> None:
-    """Where the tokenizer has grown and the model has not."""
+    """The tokenizer may have more tokens than the model."""
     tiny_mlx.save(tmp_path, width=tiny.N_TOKENS)
     model, tokenizer = tiny_mlx.load(tmp_path)
     tokenizer._tokenizer.add_tokens(["true story"])

@@ -1,4 +1,4 @@
-"""Outlines' generators with processors of wfsa: a random model of transformers, and the same one in MLX."""
+"""Outlines' generators with processors of wfsa, for a random model of transformers and the same model in MLX."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def is_a_person_or_the_beginning_of_one(text: str) -> bool:
 
 
 def test_a_generator_of_transformers(model: Any) -> None:
-    """One text after the other, equal to generate with the same constraint alone; a batch; samples of one prompt."""
+    """Texts, batches and samples equal those of generate with the same constraint."""
     generator = outlines.Generator(model, processor=logits_processor(PERSON, model))
     masks = wfsa.integrations.transformers.logits_processor(PERSON, tiny.tokenizer())
     for prompt in [*PROMPTS, PROMPTS[0]]:
@@ -78,7 +78,7 @@ def test_a_generator_of_mlx(tmp_path: Path) -> None:
 
 
 def test_the_processor_for_llama_cpp(tmp_path: Path) -> None:
-    """Outlines' own wrapper around what llama-cpp-python has of a model; the library itself is not there."""
+    """Outlines' own wrapper is tested with a double of llama-cpp-python's model, without the library."""
     pytest.importorskip("gguf", reason="NO GGUF: the model file for the test of llama.cpp was not written")
     path = tmp_path / "tiny.gguf"
     tiny_gguf.write(path)
@@ -86,12 +86,12 @@ def test_the_processor_for_llama_cpp(tmp_path: Path) -> None:
     model.model = SimpleNamespace(model_path=str(path))
     masks = logits_processor(FLAG, model)
     vocab = wfsa.Vocab.from_gguf(path)
-    found = masks(np.array([1, 2], np.intc), np.zeros(vocab.logits_size, np.single))
+    masked = masks(np.array([1, 2], np.intc), np.zeros(vocab.logits_size, np.single))
     allowed = wfsa.compile_json_schema(FLAG, vocab).start().get_mask().ids().tolist()
-    assert np.flatnonzero(np.isfinite(found)).tolist() == allowed
+    assert np.flatnonzero(np.isfinite(masked)).tolist() == allowed
 
 
-def test_what_does_not_fit(model: Any) -> None:
+def test_mismatches_are_refused(model: Any) -> None:
     other = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"<eos>"], eos_token_ids=[256])
     with pytest.raises(wfsa.errors.VocabError, match=r"compiled for another vocabulary.*token 0.*compile it"):
         logits_processor(wfsa.compile_regex("a", other), model)

@@ -141,15 +141,15 @@ def test_draft_trees(backend: Any) -> None:
     arrays = [torch.tensor(one) for one in (following, sibling, tokens)]
     mask = grammar.allocate_vocab_mask(WIDTH, len(tokens), "cpu")
     door.traverse_tree(None, *arrays, grammar, mask)
-    wanted = mask.clone().fill_(-1)
+    expected = mask.clone().fill_(-1)
     for node, path in {0: [], 1: [a], 2: [d], 3: [a, b], 4: [a, c]}.items():
         fork = grammar.state.fork()
         assert all(fork.commit(token) for token in path)
-        fork.fill_bitmask(wanted, row=node)
-    assert torch.equal(mask, wanted)
-    told: list[Any] = []
-    door.traverse_tree(lambda *given: told.append(given), *arrays, "another's", mask)
-    assert told and told[0][3] == "another's"
+        fork.fill_bitmask(expected, row=node)
+    assert torch.equal(mask, expected)
+    records: list[Any] = []
+    door.traverse_tree(lambda *given: records.append(given), *arrays, "another's", mask)
+    assert records and records[0][3] == "another's"
 
 
 def test_a_copy_is_independent(backend: Any) -> None:

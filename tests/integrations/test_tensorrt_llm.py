@@ -1,4 +1,4 @@
-"""The processor for TensorRT-LLM, called as its two backends call theirs: a request at a time, its beams together."""
+"""The processor for TensorRT-LLM, called like its two backends: one request at a time, with all its beams."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ CONSTRAINTS = [
 
 @given(st.integers(0, 10**9), st.sampled_from(CONSTRAINTS), st.booleans())
 def test_masked_logits_equal_the_slow_twin(seed: int, constraint: wfsa.Constraint, beams_first: bool) -> None:
-    """Requests in turn, beams that take each other's places, one token a step or several, drafts taken back."""
+    """Requests take turns, beams replace each other, steps have one or several tokens, and drafts are rolled back."""
     choose = random.Random(seed)
     masks: LogitsProcessor = pickle.loads(pickle.dumps(LogitsProcessor(constraint)))
-    prompts = [[65] * choose.randint(1, 3) for _ in range(3)]  # some the same, some the beginning of others
+    prompts = [[65] * choose.randint(1, 3) for _ in range(3)]  # some are equal, some are prefixes of others
     width = choose.choice([1, 3])
-    beams: list[list[list[int]]] = [[[]] for _ in prompts]  # what is written, by request
+    beams: list[list[list[int]]] = [[[]] for _ in prompts]  # the texts by request
     for step in range(40):
         number = step if step < len(prompts) else choose.randrange(len(prompts))
         rows = beams[number]
@@ -49,8 +49,8 @@ def test_masked_logits_equal_the_slow_twin(seed: int, constraint: wfsa.Constrain
         logits = torch.randn((1, len(rows), WIDTH) if beams_first else (len(rows), 1, WIDTH))
         before = logits.numpy().copy().reshape(len(rows), WIDTH)
         assert masks(number, logits, [[*prompts[number], *row] for row in rows], None, None) is None
-        wanted = np.stack([masked(before[at], allowed_after(constraint, row)) for at, row in enumerate(rows)])
-        assert np.array_equal(logits.numpy().reshape(len(rows), WIDTH), wanted)
+        expected = np.stack([masked(before[at], allowed_after(constraint, row)) for at, row in enumerate(rows)])
+        assert np.array_equal(logits.numpy().reshape(len(rows), WIDTH), expected)
     masks.check()
 
 
@@ -60,7 +60,7 @@ def test_its_signature_is_the_interface() -> None:
     ]  # fmt: skip
 
 
-def test_numbers_of_requests_that_come_again() -> None:
+def test_reused_request_numbers() -> None:
     masks = LogitsProcessor(CONSTRAINTS[0])
     for prompt in ([65, 66, 67], [68]):
         for row in ([], [97]):
@@ -69,7 +69,7 @@ def test_numbers_of_requests_that_come_again() -> None:
             assert torch.isfinite(logits[0, 0]).nonzero()[:, 0].tolist() == allowed_after(CONSTRAINTS[0], row)
 
 
-def test_what_goes_wrong_ends_the_text() -> None:
+def test_an_error_ends_the_text() -> None:
     masks, logits = LogitsProcessor(CONSTRAINTS[0]), torch.zeros((1, 1, WIDTH))
     masks(1, logits, [[65]], None, None)
     masks(1, logits, [[65, 120]], None, None)

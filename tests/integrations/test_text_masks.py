@@ -1,4 +1,4 @@
-"""Masks by the rows that a program shows: equal to the slow twin for texts in turn, drafts taken back, and forks."""
+"""Masks by rows equal the slow twin, for texts in turn, drafts that are rolled back, and forks."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def test_rows_in_turn_equal_the_slow_twin(
     prompts = [[260, number] * choose.randint(1, 3) for number in range(n_prompts)]
     for shown in rows_in_turn(constraint, choose, prompts, 40):
         length = len(shown.prompt) if says_length else None
-        found = masks.after(row(shown.tokens), 300, length)
-        assert ids(found) == allowed_after(constraint, shown.written)
+        masked = masks.after(row(shown.tokens), 300, length)
+        assert ids(masked) == allowed_after(constraint, shown.written)
 
 
 def test_an_empty_prompt_and_one_text_after_the_other() -> None:
@@ -59,7 +59,7 @@ def test_an_empty_prompt_and_one_text_after_the_other() -> None:
 
 
 def test_a_reset_begins_a_text() -> None:
-    """A prompt that is a row of the text before it, and one token longer."""
+    """The prompt is a row of the earlier text, plus one token."""
     masks = masks_of(CONSTRAINTS[0])
     masks.after(row([1]), 300)
     assert ids(masks.after(row([1, 97]), 300)) == [98]
@@ -67,7 +67,7 @@ def test_a_reset_begins_a_text() -> None:
     assert ids(masks.after(row([1, 97]), 300)) == allowed_after(CONSTRAINTS[0], [])
 
 
-def test_what_goes_wrong() -> None:
+def test_errors_of_rows() -> None:
     masks = masks_of(CONSTRAINTS[0])
     with pytest.raises(
         wfsa.errors.StateError, match=r"host 1\.2: the model has logits for 299 tokens.* 300: .*; compile it"
@@ -79,7 +79,7 @@ def test_what_goes_wrong() -> None:
     assert ids(masks.after(row([1, 97]), 300)) == [98]
 
 
-def test_what_goes_wrong_ends_one_text_and_no_other(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_error_ends_only_its_text(caplog: pytest.LogCaptureFixture) -> None:
     masks = masks_of(CONSTRAINTS[0])
     for prompt in ([1], [2]):
         masks.after_or_end(row(prompt), 300)

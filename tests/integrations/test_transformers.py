@@ -1,4 +1,4 @@
-"""``generate`` of transformers under constraints: every way of decoding writes documents, and the slow twin agrees."""
+"""``generate`` of transformers under constraints writes documents with every decoding method, like the slow twin."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ def encoded(tokenizer: Any, prompts: list[str]) -> Any:
 
 
 def written(tokens: Any, prompt_length: int) -> list[list[int]]:
-    """Up to the end token and without it; None stands for no end."""
+    """Return the tokens before the end token of each row, or None for a row without an end."""
     return [row[: row.index(END)] if END in row else row for row in tokens[:, prompt_length:].tolist()]
 
 
 def check_documents(sequences: list[list[int]], ended: list[bool], constraint: wfsa.Constraint, schema: Any) -> int:
-    """Each is a beginning of a document, and those that have ended are valid; returns how many did."""
+    """Check that each text is a prefix of a document, and that ended texts are valid; return how many ended."""
     judge = jsonschema_rs.validator_for(schema)
     for tokens, has_ended in zip(sequences, ended, strict=True):
         state = constraint.start()
@@ -91,7 +91,7 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::wfsa.errors.DecodingWarning")  # beams that sample draw tokens of score -inf, too
+@pytest.mark.filterwarnings("ignore::wfsa.errors.DecodingWarning")  # sampling beams also draw tokens of score -inf
 @pytest.mark.parametrize("way", WAYS)
 def test_every_way_of_decoding_writes_documents(way: str, model: Any, tokenizer: Any, person: wfsa.Constraint) -> None:
     inputs = encoded(tokenizer, PROMPTS)
@@ -169,7 +169,7 @@ def test_a_constraint_for_each_prompt(beams: int, model: Any, tokenizer: Any, pe
 
 @pytest.mark.filterwarnings("ignore::wfsa.errors.DecodingWarning")
 def test_more_beams_than_texts(model: Any, tokenizer: Any, vocab: wfsa.Vocab) -> None:
-    """The best beams are the texts; what fills up the others has a score of -inf, and nothing fails."""
+    """The best beams are the texts, and the other beams have a score of -inf."""
     choice = wfsa.compile_texts(["yes", "no"], vocab)
     inputs = encoded(tokenizer, ["Is it?", "Well?"])
     start = inputs["input_ids"].shape[1]
@@ -181,12 +181,12 @@ def test_more_beams_than_texts(model: Any, tokenizer: Any, vocab: wfsa.Vocab) ->
     real = (out.sequences_scores > -1e6).tolist()
     assert real[0] and real[9] and not all(real)
     for begin in (0, 9):
-        found = {text for text, is_text in zip(texts[begin : begin + 9], real[begin:], strict=False) if is_text}
-        assert found == {"yes", "no"}
+        results = {text for text, is_text in zip(texts[begin : begin + 9], real[begin:], strict=False) if is_text}
+        assert results == {"yes", "no"}
 
 
 def test_a_processor_serves_one_generation_after_another(model: Any, tokenizer: Any, person: wfsa.Constraint) -> None:
-    """Also where the next prompt is as long, shorter, longer, or the last answer and some more."""
+    """The next prompt may be as long, shorter, longer, or the last answer with an addition."""
     masks = logits_processor(person, tokenizer)
     prompts = ["A person:", "B person:", "x", "A very long prompt with more tokens than the one before it had:"]
     answers = []
@@ -206,7 +206,7 @@ def test_a_processor_serves_one_generation_after_another(model: Any, tokenizer: 
 
 @pytest.mark.parametrize("beams", [1, 2])
 def test_an_encoder_and_a_decoder(beams: int, tokenizer: Any) -> None:
-    """The prompt is with the encoder; rows begin with one token of the decoder's."""
+    """The encoder has the prompt, and rows begin with one token of the decoder."""
     torch.manual_seed(0)
     config = transformers.T5Config(
         vocab_size=tiny.WIDTH, d_model=32, d_kv=8, d_ff=48, num_layers=1, num_heads=4, decoder_start_token_id=PAD,
@@ -232,7 +232,7 @@ def test_embeddings_in_place_of_a_prompt(model: Any, tokenizer: Any) -> None:
 @settings(max_examples=25)
 @given(n_prompts=st.integers(1, 3), each=st.integers(1, 4), threads=st.integers(1, 3), seed=st.integers(0, 1 << 30))
 def test_any_host_gets_the_masks_of_its_rows(n_prompts: int, each: int, threads: int, seed: int) -> None:
-    """Rows that are reordered and repeated within a prompt, taken back, ended, padded, and wrong now and then."""
+    """Rows are reordered and repeated within a prompt, rolled back, ended, padded, and sometimes wrong."""
     choose = random.Random(seed)
     vocab = wfsa.Vocab.from_tokenizer(tiny.tokenizer())
     kinds = [wfsa.compile_json_schema(PERSON, vocab), wfsa.compile_regex("a*(b|cd)", vocab), None]
@@ -243,22 +243,22 @@ def test_any_host_gets_the_masks_of_its_rows(n_prompts: int, each: int, threads:
     history = [rows]
     for _ in range(30):
         ids, scores = torch.tensor(rows), torch.zeros((len(rows), tiny.WIDTH))
-        wanted = twin(ids, scores)
+        expected = twin(ids, scores)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", wfsa.errors.DecodingWarning)
             try:
-                found = masks(ids, scores)
+                masked = masks(ids, scores)
             except wfsa.errors.StateError:
                 assert None not in constraints and twin.n_refused >= len(rows)
                 return
-        assert torch.equal(found, wanted)
+        assert torch.equal(masked, expected)
         if choose.random() < 0.15:
             rows = choose.choice(history)
             continue
         after = []
         for place in range(len(rows)):
             parent = place // each * each + choose.randrange(each)
-            allowed = torch.isfinite(found[parent]).nonzero()[:, 0].tolist()
+            allowed = torch.isfinite(masked[parent]).nonzero()[:, 0].tolist()
             wild = choose.random() < 0.02
             after.append([*rows[parent], choose.randrange(tiny.WIDTH) if wild else choose.choice(allowed)])
         rows = after
@@ -266,7 +266,7 @@ def test_any_host_gets_the_masks_of_its_rows(n_prompts: int, each: int, threads:
 
 
 def test_generations_that_take_turns_are_refused(model: Any, tokenizer: Any, person: wfsa.Constraint) -> None:
-    """Each call of one would look like a new prompt to the other, and its constraint would begin again."""
+    """Each call of one would look like a new prompt to the other, which would begin its constraint again."""
     masks, scores = logits_processor(person, tokenizer), torch.zeros((1, tiny.WIDTH))
     brace = tokenizer.convert_tokens_to_ids("{")
     masks(torch.tensor([[5, 6]]), scores)
@@ -281,7 +281,7 @@ def test_generations_that_take_turns_are_refused(model: Any, tokenizer: Any, per
 
     inner = tokenizer.backend_tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
     other = transformers.PreTrainedTokenizerFast(tokenizer_object=inner, pad_token="<|pad|>", eos_token="<|end|>")
-    other.add_tokens(["{", "name"])  # so that the assistant cuts texts in other places
+    other.add_tokens(["{", "name"])  # the assistant then cuts texts at other places
     helper = tiny.model(3, width=tiny.WIDTH + 64, layers=1)
     with pytest.raises(wfsa.WfsaError, match=r"take turns|not allow"):
         model.generate(
@@ -308,7 +308,7 @@ def test_dtypes_and_views(dtype: str, tokenizer: Any, person: wfsa.Constraint) -
 
 
 def test_few_states_are_kept(tokenizer: Any, vocab: wfsa.Vocab) -> None:
-    """However long the text; what was dropped is found again from a shorter prefix."""
+    """Few states are kept for texts of any length; a dropped state is recomputed from a shorter prefix."""
     masks = logits_processor(wfsa.compile_regex("(ab)*", vocab), tokenizer)
     a, b = (tokenizer.convert_tokens_to_ids(c) for c in "ab")
     text = [a, b] * 400
@@ -329,7 +329,7 @@ def test_a_model_that_is_too_narrow(tokenizer: Any, person: wfsa.Constraint) -> 
 
 
 def test_tokens_that_the_model_has_no_logits_for(tokenizer: Any) -> None:
-    """Where the tokenizer has grown and the model's embeddings have not."""
+    """The tokenizer may have more tokens than the model's embeddings."""
     inner = tokenizer.backend_tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
     grown = transformers.PreTrainedTokenizerFast(tokenizer_object=inner, pad_token="<|pad|>", eos_token="<|end|>")
     grown.add_tokens(["true story"])
@@ -380,7 +380,7 @@ def test_a_token_that_another_processor_forces(model: Any, tokenizer: Any, perso
 
 
 def test_end_tokens_of_the_model(tokenizer: Any) -> None:
-    """Where generate stops at another token than the tokenizer's, the constraint ends there, too."""
+    """If generate stops at another token than the tokenizer's, the constraint ends there, too."""
     model = tiny.model()
     model.generation_config.eos_token_id = PAD
     with pytest.warns(wfsa.errors.VocabWarning, match="generate stops there"):
@@ -433,9 +433,9 @@ def test_generate_completes_documents_within_max_new_tokens(model: Any, tokenize
     least = wfsa.compile_json_schema(PERSON, wfsa.Vocab.from_tokenizer(tokenizer)).min_tokens()
     for most in (least, least + 3, 40):
         for keywords in ({}, {"do_sample": True, "num_return_sequences": 3}, {"num_beams": 3}):
-            found = wfsa.generate(model, tokenizer, PROMPTS, PERSON, max_new_tokens=most, **keywords)
-            assert found.cut_off == []
-            assert all(set(PERSON["required"]) <= set(one) for one in found)
+            result = wfsa.generate(model, tokenizer, PROMPTS, PERSON, max_new_tokens=most, **keywords)
+            assert result.cut_off == []
+            assert all(set(PERSON["required"]) <= set(one) for one in result)
     with pytest.raises(wfsa.errors.BudgetError, match=f"max_tokens={least - 1} is too small: the text needs {least} "):
         wfsa.generate(model, tokenizer, PROMPTS, PERSON, max_new_tokens=least - 1)
 
@@ -452,22 +452,22 @@ def test_tokens_that_others_force_may_pass_the_budget(model: Any, tokenizer: Any
         assert torch.isfinite(scores).any()
 
 
-def test_generate_says_what_was_cut_off(model: Any, tokenizer: Any) -> None:
+def test_generate_lists_texts_that_were_cut_off(model: Any, tokenizer: Any) -> None:
     schema = {"type": "array", "items": {"type": "integer"}, "minItems": 400, "uniqueItems": True}
     with pytest.warns(wfsa.errors.DecodingWarning, match=r"1 of 2 documents were cut off by max_new_tokens: \[1\]"):
-        found = wfsa.generate(model, tokenizer, PROMPTS[:2], [FLAG, schema], max_new_tokens=20)
-    assert found.cut_off == [1]
-    assert found[1] is None
+        result = wfsa.generate(model, tokenizer, PROMPTS[:2], [FLAG, schema], max_new_tokens=20)
+    assert result.cut_off == [1]
+    assert result[1] is None
     assert wfsa.compile_json_schema(schema, wfsa.Vocab.from_tokenizer(tokenizer)).start().commit_bytes(
-        found.texts[1].encode()
+        result.texts[1].encode()
     )
 
 
 @pytest.mark.filterwarnings("ignore::wfsa.errors.DecodingWarning")
 def test_generate_for_a_dataclass(model: Any, tokenizer: Any) -> None:
     pytest.importorskip("pydantic", reason="NO PYDANTIC: dataclasses were not written by generate")
-    found = wfsa.generate(model, tokenizer, ["p"] * 4, Point, do_sample=True, max_new_tokens=300)
-    assert all(isinstance(one, Point) for place, one in enumerate(found) if place not in found.cut_off)
+    result = wfsa.generate(model, tokenizer, ["p"] * 4, Point, do_sample=True, max_new_tokens=300)
+    assert all(isinstance(one, Point) for place, one in enumerate(result) if place not in result.cut_off)
 
 
 def test_generate_gives_the_arguments_of_a_function_and_does_not_call_it(model: Any, tokenizer: Any) -> None:
@@ -481,7 +481,7 @@ def test_generate_gives_the_arguments_of_a_function_and_does_not_call_it(model: 
 
 
 class Refusing:
-    """A type whose validator refuses documents while its list has something to refuse with."""
+    """A type whose validator refuses a document for each exception of a list."""
 
     def __init__(self, refusals: list[Exception | None]) -> None:
         pydantic = pytest.importorskip("pydantic", reason="NO PYDANTIC: documents were not refused by types")
@@ -500,27 +500,27 @@ class Refusing:
 def test_one_document_that_its_type_refuses_leaves_the_others(model: Any, tokenizer: Any) -> None:
     refusing = Refusing([None, ValueError("too much"), KeyError("none")])
     with pytest.warns(wfsa.errors.DecodingWarning, match=r"2 of 3 documents were refused by their type: \[1, 2\]"):
-        found = wfsa.generate(model, tokenizer, PROMPTS, refusing.type)
-    assert list(found.errors) == [1, 2] and found[1] is None and found[2] is None
-    assert isinstance(found[0], bool)
-    assert found.errors[1].text == found.texts[1] and json.loads(found.texts[1]) == refusing.texts[1]
-    assert "too much" in str(found.errors[1]) and found.texts[1] in str(found.errors[1])
-    assert isinstance(found.errors[2].__cause__, KeyError)
-    assert found.cut_off == []
-    assert pickle.loads(pickle.dumps(found.errors[1])).text == found.texts[1]
+        result = wfsa.generate(model, tokenizer, PROMPTS, refusing.type)
+    assert list(result.errors) == [1, 2] and result[1] is None and result[2] is None
+    assert isinstance(result[0], bool)
+    assert result.errors[1].text == result.texts[1] and json.loads(result.texts[1]) == refusing.texts[1]
+    assert "too much" in str(result.errors[1]) and result.texts[1] in str(result.errors[1])
+    assert isinstance(result.errors[2].__cause__, KeyError)
+    assert result.cut_off == []
+    assert pickle.loads(pickle.dumps(result.errors[1])).text == result.texts[1]
 
 
 @pytest.mark.filterwarnings("error::wfsa.errors.DecodingWarning")
-def test_retries_generate_the_refused_prompts_anew(model: Any, tokenizer: Any) -> None:
+def test_retries_generate_the_refused_prompts_again(model: Any, tokenizer: Any) -> None:
     refusing = Refusing([None, ValueError("a"), None, ValueError("b"), ValueError("c")])
-    found = wfsa.generate(model, tokenizer, PROMPTS, refusing.type, retries=5)
-    assert found.errors == {} and all(isinstance(one, bool) for one in found)
-    assert len(refusing.texts) == 3 + 3  # the prompt in the middle, until the validator lets it pass
+    result = wfsa.generate(model, tokenizer, PROMPTS, refusing.type, retries=5)
+    assert result.errors == {} and all(isinstance(one, bool) for one in result)
+    assert len(refusing.texts) == 3 + 3  # the second prompt, until the validator accepts it
     refusing = Refusing([ValueError("a"), None, ValueError("b"), None])
-    found = wfsa.generate(
+    result = wfsa.generate(
         model, tokenizer, "One?", [refusing.type], retries=1, num_return_sequences=3, do_sample=True
     )  # fmt: skip
-    assert len(found) == 3 and found.errors == {}
+    assert len(result) == 3 and result.errors == {}
 
 
 def test_retries_sample_and_end(model: Any, tokenizer: Any) -> None:
@@ -534,8 +534,8 @@ def test_retries_sample_and_end(model: Any, tokenizer: Any) -> None:
 
     refused = Annotated[str, pydantic.WithJsonSchema(schema), pydantic.AfterValidator(refuse)]
     with pytest.warns(wfsa.errors.DecodingWarning, match="1 of 1 documents were refused"):
-        found = wfsa.generate(model, tokenizer, "One?", refused, retries=3)
-    assert list(found.errors) == [0]
+        result = wfsa.generate(model, tokenizer, "One?", refused, retries=3)
+    assert list(result.errors) == [0]
     assert len(texts) == 4 and len(set(texts)) > 1
     for wrong in (-1, True, 1.5, None):
         with pytest.raises(wfsa.errors.DecodingError, match="retries must be a whole number from 0 on, not "):

@@ -52,7 +52,7 @@ def test_all_kinds_of_requests(folder: Path, arguments: list[str], environment: 
 
 def test_engines_share_a_store(folder: Path, tmp_path: Path) -> None:
     """The second engine takes the first one's constraints from the store, which Prometheus shows."""
-    told: list[dict[str, float]] = []
+    metrics: list[dict[str, float]] = []
     for _ in range(2):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -61,8 +61,8 @@ def test_engines_share_a_store(folder: Path, tmp_path: Path) -> None:
         lines = run(["-m", "tests.integrations.vllm_engine", str(folder), *options]).splitlines()
         seen = json.loads(next(line for line in reversed(lines) if line.startswith("{")))
         assert not seen["invalid"] and seen["after"] == "still"
-        told.append({name: float(value) for name, value in seen["metrics"].items()})
-    first, second = told
+        metrics.append({name: float(value) for name, value in seen["metrics"].items()})
+    first, second = metrics
     n = first['wfsa_constraint_seconds_count{from="compile"}']
     assert n > 8 and len(list((tmp_path / "store").rglob("*.wfsa"))) == n
     assert first['wfsa_store_events_total{event="published"}'] == n

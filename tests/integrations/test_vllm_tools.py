@@ -1,4 +1,4 @@
-"""Calls that a constraint allows are read by vLLM's own tool parsers, as calls that satisfy the tools' schemas."""
+"""vLLM's own tool parsers read calls that a constraint allows, and the calls satisfy the tools' schemas."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wfsa.grammar.structural_tag.tools import FORMATS
 pytest.importorskip("vllm")
 pytestmark = pytest.mark.engine
 PARSERS = {"qwen": "hermes", "llama3": "llama3_json", "mistral_v11": "mistral"}
-JUDGED = sorted(set(FORMATS) - {"mistral"})  # the parser reads that one only with mistral-common's older tokenizers
+JUDGED = sorted(set(FORMATS) - {"mistral"})  # its parser needs mistral-common's older tokenizers
 MARKS = [
     "<tool_call>", "</tool_call>", "[TOOL_CALLS]", "[ARGS]", "<|python_tag|>", "<|tool_call|>",
     "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>", "<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>", "<｜tool▁sep｜>",
@@ -51,7 +51,7 @@ def tokenizer(special: bool) -> Any:
 
 
 def answer(constraint: wfsa.Constraint, made: Any, begin: str, choose: random.Random) -> str | None:
-    """A random answer that ends as soon as it may, None if it does not within `MOST` tokens."""
+    """Return a random answer that ends as soon as possible, or None if it does not end within `MOST` tokens."""
     state, ids = constraint.start(), list(made.encode(begin))
     assert all(map(state.commit, ids))
     while not state.is_accepting():
@@ -87,9 +87,9 @@ def test_parsers_read_calls(form: str, tool_choice: str, special: bool) -> None:
         if text is None:
             continue
         parser = ToolParserManager.get_tool_parser(PARSERS.get(form, form))(made, request.tools)
-        found = parser.extract_tool_calls(text, request)
-        assert found.tools_called and found.tool_calls, text
-        for call in found.tool_calls:
+        extracted = parser.extract_tool_calls(text, request)
+        assert extracted.tools_called and extracted.tool_calls, text
+        for call in extracted.tool_calls:
             arguments = json.loads(call.function.arguments)
             assert jsonschema.Draft202012Validator(SCHEMAS[call.function.name]).is_valid(arguments), text
         judged += 1

@@ -67,7 +67,7 @@ def requests(n: int) -> list[tuple[dict[str, Any], Callable[[str], bool]]]:
             ({"json_object": True}, lambda text: isinstance(json.loads(text), dict)),
             (
                 {"structural_tag": json.dumps({"type": "structural_tag", "format": tag})},
-                lambda text: (found := TAGGED.fullmatch(text)) is not None and is_valid(found[1], SCHEMAS[0]),
+                lambda text: (match := TAGGED.fullmatch(text)) is not None and is_valid(match[1], SCHEMAS[0]),
             ),
         ]
         out.append(kinds[k % len(kinds)])
@@ -84,43 +84,44 @@ def main() -> None:
     parser.add_argument("--cut-off", action="store_true", help="without a budget")
     parser.add_argument("--store", metavar="URL", help="share constraints there")
     parser.add_argument("--metrics-port", type=int, default=0)
-    given = parser.parse_args()
-    if not given.folder.exists():
-        save(given.folder)
+    arguments = parser.parse_args()
+    if not arguments.folder.exists():
+        save(arguments.folder)
     os.environ.update(VLLM_CPU_KVCACHE_SPACE="1", HF_HUB_OFFLINE="1", VLLM_NO_USAGE_STATS="1")
     options: dict[str, Any] = {}
-    if given.named:
+    if arguments.named:
         import wfsa.integrations.vllm
 
         wfsa.integrations.vllm.register()
         options["structured_outputs_config"] = {"backend": "wfsa"}
     else:
         os.environ["WFSA_VLLM"] = "1"  # read by the entry point
-    if given.drafts:
+    if arguments.drafts:
         options.update(DRAFTS)
     from vllm import LLM, SamplingParams
     from vllm.exceptions import VLLMValidationError
     from vllm.sampling_params import StructuredOutputsParams
 
     llm = LLM(
-        str(given.folder), dtype="float32", enforce_eager=True, max_model_len=512, max_num_seqs=64,
+        str(arguments.folder), dtype="float32", enforce_eager=True, max_model_len=512, max_num_seqs=64,
         additional_config={"wfsa": {
-            "schema_options": {"max_whitespace": 2}, "within_max_tokens": not given.cut_off, "store": given.store,
-            "metrics_port": given.metrics_port,
+            "schema_options": {"max_whitespace": 2}, "within_max_tokens": not arguments.cut_off,
+            "store": arguments.store,
+            "metrics_port": arguments.metrics_port,
         }},
         **options,
     )  # fmt: skip
-    asked = requests(given.n)
-    most = given.max_tokens
+    prompts = requests(arguments.n)
+    most = arguments.max_tokens
     params = [
         SamplingParams(max_tokens=most, temperature=1.0, seed=k, structured_outputs=StructuredOutputsParams(**fields))
-        for k, (fields, _) in enumerate(asked)
+        for k, (fields, _) in enumerate(prompts)
     ]
-    begun = time.perf_counter()
-    answers = llm.generate(["ab, ab, ab, c: "] * len(asked), params, use_tqdm=False)
-    seconds = time.perf_counter() - begun
+    start = time.perf_counter()
+    answers = llm.generate(["ab, ab, ab, c: "] * len(prompts), params, use_tqdm=False)
+    seconds = time.perf_counter() - start
     finished, invalid, cut_off = 0, [], []
-    for (fields, judge), answer in zip(asked, answers, strict=True):
+    for (fields, judge), answer in zip(prompts, answers, strict=True):
         written = answer.outputs[0]
         if written.finish_reason != "stop":
             cut_off.append(str(fields))
@@ -137,15 +138,15 @@ def main() -> None:
             refused.append(str(error))
     still = SamplingParams(structured_outputs=StructuredOutputsParams(choice=["still"]))
     after = llm.generate(["x"], still, use_tqdm=False)[0].outputs[0].text
-    told = {}
-    if given.metrics_port:
+    report = {}
+    if arguments.metrics_port:
         time.sleep(2)  # for work of the store outside of the engine
-        with urllib.request.urlopen(f"http://127.0.0.1:{given.metrics_port}/metrics", timeout=30) as page:
+        with urllib.request.urlopen(f"http://127.0.0.1:{arguments.metrics_port}/metrics", timeout=30) as page:
             lines = [line.decode().strip() for line in page]
-        told = dict(line.rsplit(" ", 1) for line in lines if line.startswith("wfsa_"))
+        report = dict(line.rsplit(" ", 1) for line in lines if line.startswith("wfsa_"))
     print(json.dumps({
-        "metrics": told,
-        "asked": len(asked), "finished": finished, "invalid": invalid, "cut off": cut_off, "refused": refused,
+        "metrics": report,
+        "asked": len(prompts), "finished": finished, "invalid": invalid, "cut off": cut_off, "refused": refused,
         "after": after,
         "seconds": round(seconds, 2), "tokens": sum(len(answer.outputs[0].token_ids) for answer in answers),
     }))  # fmt: skip

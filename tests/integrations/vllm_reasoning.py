@@ -44,9 +44,9 @@ def main() -> None:
     parser.add_argument("--in-reasoning", action="store_true")
     parser.add_argument("--drafts", action="store_true", help="with drafts by n-grams")
     parser.add_argument("--n", type=int, default=140)
-    given = parser.parse_args()
-    if not given.folder.exists():
-        save(given.folder)
+    arguments = parser.parse_args()
+    if not arguments.folder.exists():
+        save(arguments.folder)
     os.environ.update(
         VLLM_ENABLE_V1_MULTIPROCESSING="0", VLLM_CPU_KVCACHE_SPACE="1", HF_HUB_OFFLINE="1", VLLM_NO_USAGE_STATS="1"
     )
@@ -58,17 +58,21 @@ def main() -> None:
 
     from wfsa.integrations.vllm_backend import WfsaGrammar
 
-    structured = {"backend": "wfsa", "reasoning_parser": given.parser, "enable_in_reasoning": given.in_reasoning}
+    structured = {
+        "backend": "wfsa",
+        "reasoning_parser": arguments.parser,
+        "enable_in_reasoning": arguments.in_reasoning,
+    }
     llm = LLM(
-        str(given.folder), dtype="float32", enforce_eager=True, max_model_len=512, max_num_seqs=64,
+        str(arguments.folder), dtype="float32", enforce_eager=True, max_model_len=512, max_num_seqs=64,
         structured_outputs_config=structured, additional_config={"wfsa": {"schema_options": {"max_whitespace": 2}}},
-        **(DRAFTS if given.drafts else {}),
+        **(DRAFTS if arguments.drafts else {}),
     )  # fmt: skip
-    asked = requests(given.n)
-    prompts = [(OPEN + CLOSED)[k % 5] for k in range(given.n)]
+    texts = requests(arguments.n)
+    prompts = [(OPEN + CLOSED)[k % 5] for k in range(arguments.n)]
     params = [
         SamplingParams(max_tokens=200, temperature=1.0, seed=k, structured_outputs=StructuredOutputsParams(**fields))
-        for k, (fields, _) in enumerate(asked)
+        for k, (fields, _) in enumerate(texts)
     ]
     free, seen = 0, Counter[str]()
     wrong = []
@@ -78,11 +82,11 @@ def main() -> None:
         if written.finish_reason != "stop":
             seen[written.finish_reason] += 1
             return
-        kind = judged(written.text, prompts[place], asked[place][1], given.in_reasoning)
+        kind = judged(written.text, prompts[place], texts[place][1], arguments.in_reasoning)
         seen[kind] += 1
         if kind == "invalid":
-            wrong.append([prompts[place], str(asked[place][0]), written.text])
-        elif prompts[place] in OPEN and not given.in_reasoning:
+            wrong.append([prompts[place], str(texts[place][0]), written.text])
+        elif prompts[place] in OPEN and not arguments.in_reasoning:
             free += bool(written.text.partition(END)[0])
 
     for place, answer in enumerate(llm.generate(prompts, params, use_tqdm=False)):
@@ -91,9 +95,9 @@ def main() -> None:
 
     # The requests are repeated, and every third is aborted after a number of steps.
     engine, step, ended = llm.llm_engine, 0, set()
-    for place in range(given.n):
+    for place in range(arguments.n):
         engine.add_request(str(place), prompts[place], params[place])
-    leaving = set(range(0, given.n, 3))
+    leaving = set(range(0, arguments.n, 3))
     while engine.has_unfinished_requests():
         engine.abort_request([str(place) for place in leaving if 1 + place % 40 == step and place not in ended])
         for output in engine.step():
@@ -105,7 +109,7 @@ def main() -> None:
         step += 1
     gc.collect()
     print(json.dumps({
-        "asked": given.n, "seen": whole, "after aborts": dict(seen - Counter(whole)), "invalid": wrong,
+        "asked": arguments.n, "seen": whole, "after aborts": dict(seen - Counter(whole)), "invalid": wrong,
         "reasoned": free, "left": len(leaving - ended), "stayed": len(ended - leaving),
         "grammars alive": sum(isinstance(one, WfsaGrammar) for one in gc.get_objects()),
     }))  # fmt: skip

@@ -67,9 +67,9 @@ class Server:
 
     def gauge(self, name: str) -> float:
         with urllib.request.urlopen(f"{self.address}/metrics", timeout=10) as page:
-            found = re.findall(rf"^vllm:{name}{{.*}} (\S+)$", page.read().decode(), re.MULTILINE)
-        assert found, name
-        return sum(map(float, found))
+            values = re.findall(rf"^vllm:{name}{{.*}} (\S+)$", page.read().decode(), re.MULTILINE)
+        assert values, name
+        return sum(map(float, values))
 
     def is_idle(self, seconds: float = 20) -> bool:
         """Whether no request runs, waits or uses the cache."""

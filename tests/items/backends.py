@@ -77,13 +77,13 @@ def cases(draw: st.DrawFn) -> Case:
 
 def all_nodes(index: ItemIndex) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Return every node of a small index, and NONE."""
-    found = {-1, index.root}
+    reached = {-1, index.root}
     open_ = [index.root]
     while open_:
         _, _, nodes = index.children(np.asarray(open_, np.int64))
-        open_ = sorted(set(nodes.tolist()) - found)
-        found.update(open_)
-    return np.asarray(sorted(found), np.int64)
+        open_ = sorted(set(nodes.tolist()) - reached)
+        reached.update(open_)
+    return np.asarray(sorted(reached), np.int64)
 
 
 def logits_for(case: Case, step: int, exact: bool) -> np.ndarray[Any, np.dtype[np.float32]]:

@@ -30,8 +30,8 @@ def filters_for(data: st.DataObject, index: ItemIndex, n_requests: int) -> tuple
 
 def codes_of(case: CatalogueCase, tokens: list[int]) -> tuple[int, ...]:
     """Return a beam's tokens as codes, without the end token and the tokens after it."""
-    kept = [token for token in tokens if token not in (-1, case.end_token)]
-    return tuple(token - offset for token, offset in zip(kept, case.offsets, strict=False))
+    codes = [token for token in tokens if token not in (-1, case.end_token)]
+    return tuple(token - offset for token, offset in zip(codes, case.offsets, strict=False))
 
 
 @given(st.data(), catalogues(), st.sampled_from(["ties", "holes", "normal"]), st.integers(0, 99))
@@ -136,9 +136,9 @@ def test_answers_of_a_live_catalogue_against_a_dictionary(data: st.DataObject, c
     if unknown:
         with pytest.raises(ItemError, match=f"no live item has the id {unknown[0]};"):
             items.filter_of_ids(named)
-    wanted = items.filter_of_ids(named, missing="ignore")
-    assert wanted == items.filter_of_ids([one for one in named if one in live])
-    for filters, chosen in ((None, live), (wanted, {one: live[one] for one in live if one in named})):
+    some = items.filter_of_ids(named, missing="ignore")
+    assert some == items.filter_of_ids([one for one in named if one in live])
+    for filters, chosen in ((None, live), (some, {one: live[one] for one in live if one in named})):
         beams = items.start(1, 4)
         for _ in range(len(case.sizes)):
             logits = logits_of(rng, (1, 4, case.logits_size), "ties")

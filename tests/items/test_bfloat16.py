@@ -41,9 +41,9 @@ def test_on_the_host(backend: Any) -> None:
         beams = Beams.start(index, 2, 5)
         for step in range(4):
             logits = rounded(step)
-            given: dict[str, Any] = {"normalise": normalise, "filters": filters, "backend": backend}
-            want = index.beam_step(beams, logits.float().numpy(), **given)
-            same_beams(want, index.beam_step(beams, logits, **given))
+            arguments: dict[str, Any] = {"normalise": normalise, "filters": filters, "backend": backend}
+            want = index.beam_step(beams, logits.float().numpy(), **arguments)
+            same_beams(want, index.beam_step(beams, logits, **arguments))
             masked = index.mask_logits(logits, beams.nodes, filters, backend=backend)
             np.testing.assert_array_equal(
                 masked, index.mask_logits(logits.float().numpy(), beams.nodes, filters, backend=backend)

@@ -1,4 +1,4 @@
-"""Building, saving and loading item indexes: against the NumPy twins, out of core, from files, and what is refused."""
+"""Building, saving and loading item indexes: against the NumPy twins, out of core, from files, and refusals."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def same_arrays(a: ItemIndex, b: ItemIndex) -> None:
 def random_rows(
     rng: np.random.Generator, n: int, n_levels: int, size: int, dtype: Any, skew: bool, ragged: bool
 ) -> Any:
-    """An array, or values with offsets; skewed: nine codes of ten are among a fiftieth."""
+    """Return an array, or values with offsets; if skewed, nine of ten codes are among a fiftieth of all."""
 
     def codes(count: int) -> np.ndarray[Any, Any]:
-        found = rng.integers(0, size, count)
+        numbers = rng.integers(0, size, count)
         if skew:
-            found = np.where(rng.random(count) < 0.9, found % max(size // 50, 1), found)
-        return found.astype(dtype)
+            numbers = np.where(rng.random(count) < 0.9, numbers % max(size // 50, 1), numbers)
+        return numbers.astype(dtype)
 
     if not ragged:
         return codes(n * n_levels).reshape(n, n_levels)
@@ -94,7 +94,7 @@ def test_the_compiled_builder_equals_its_twin(
 @pytest.mark.parametrize("ragged", [False, True])
 @pytest.mark.parametrize("skew", [False, True])
 def test_out_of_core_gives_the_same_index(layout: str, ragged: bool, skew: bool, tmp_path: Path) -> None:
-    """Runs of a MiB: 200,000 rows are a dozen runs, with chunks of any size, equal rows across runs, and ids."""
+    """With runs of a MiB, 200,000 rows are a dozen runs, with chunks of any size and equal rows across runs."""
     rng = np.random.default_rng(7)
     n, n_levels, size = 200_000, 4, 50
     data = random_rows(rng, n, n_levels, size, np.int32, skew, ragged)
@@ -157,7 +157,7 @@ def test_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "options", "says"),
     [
-        # What once was an index over (item_id, c0, c1), and exit code 0.
+        # This once gave an index over (item_id, c0, c1), and exit code 0.
         (
             ["item_id", "c0", "c1"],
             {},
@@ -181,7 +181,7 @@ def test_files(tmp_path: Path) -> None:
     ],
 )
 def test_columns_are_named_or_plain(columns: list[str], options: dict[str, Any], says: str, tmp_path: Path) -> None:
-    """An integer column may be an id as well as a code: nothing is guessed, and the error lists what there is."""
+    """An integer column may be an id or a code, so nothing is guessed, and the error lists the columns."""
     pa = pytest.importorskip("pyarrow")
     pq = pytest.importorskip("pyarrow.parquet")
     table = {
@@ -200,7 +200,7 @@ def test_plain_and_named_columns(tmp_path: Path) -> None:
     path, rows = tmp_path / "cat.parquet", [[1, 3], [2, 4], [0, 0]]
     want = ItemIndex.build(rows)
     pq.write_table(pa.table({"sid": rows}), path)
-    same_arrays(want, ItemIndex.build(path))  # one column, of lists: nothing else could be meant
+    same_arrays(want, ItemIndex.build(path))  # a single column of lists is unambiguous
     pq.write_table(pa.table({"c0": [1, 2, 0], "c1": [3, 4, 0], "item_id": [7, 8, 9]}), path)
     same_arrays(want, ItemIndex.build(path, columns=["c0", "c1"]))
     swapped = ItemIndex.build(path, columns=["c1", "c0"], id_column="item_id")
@@ -309,7 +309,7 @@ def test_more_beams_than_items() -> None:
 
 
 def test_hubs_and_single_chains() -> None:
-    """A node with all of 2^17 codes; a chain without branches below a hub; one item."""
+    """The catalogues have a node with all 2^17 codes, a chain without branches below a hub, or one item."""
     size = 1 << 17
     hub = np.stack([np.zeros(size, np.int64), np.arange(size), np.arange(size) % 3], 1)
     chain = np.concatenate([hub, np.full((100, 3), size - 1)])
@@ -328,7 +328,7 @@ def test_hubs_and_single_chains() -> None:
 
 
 def test_wide_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if 2^31 were 10: every offset is int64, and nothing else changes."""
+    """With the limit 10 in place of 2^31 every offset is int64, and nothing else changes."""
     rng = np.random.default_rng(3)
     rows = rng.integers(0, 6, (500, 4)).tolist() + [[1], [2, 3]]
     narrow = {name: ItemIndex.build(rows, vocab_size=6, end_token=6, layout=name) for name in ("interval", "csr")}
@@ -359,7 +359,7 @@ def test_node_ids_past_32_bits() -> None:
 
 @pytest.mark.parametrize("layout", ["interval", "csr"])
 def test_damaged_files(layout: str, tmp_path: Path) -> None:
-    """A file cut anywhere, or with any byte changed, loads as what was saved or is an ArtifactError."""
+    """A file that is cut, or has a changed byte, loads as the saved index or gives an ArtifactError."""
     rng = np.random.default_rng(11)
     rows = [row[: rng.integers(1, 4)].tolist() for row in rng.integers(0, 5, (150, 3))]
     index = ItemIndex.build(rows, vocab_size=5, end_token=5, layout=layout, small=4)
@@ -401,20 +401,20 @@ def test_damaged_files(layout: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("ranked", [False, True])
 @pytest.mark.parametrize("repeats", [False, True])
 def test_a_filter_over_many_items(ranked: bool, repeats: bool) -> None:
-    """Enough words for several threads; one row a leaf, or several."""
+    """The filter has enough words for several threads, with one or several rows per leaf."""
     rng = np.random.default_rng(5)
     n = 800_011
     codes = rng.integers(0, n // 2, n) if repeats else rng.permutation(n)
     index = ItemIndex.build(np.stack([codes >> 10, codes & 1023], 1), "rank" if ranked else None)
     assert index.n_leaves // 32 > 2 * 4096 and (index.item_indptr is not None) == repeats
     live = rng.random(n) < 0.3
-    rows = np.sort(codes, kind="stable") if ranked else codes  # what codes the rows of `live` have
-    known = np.zeros(n, np.bool_)
-    known[rows[live]] = True
-    want = known[np.unique(codes)]
+    rows = np.sort(codes, kind="stable") if ranked else codes  # the codes of the rows of `live`
+    flags = np.zeros(n, np.bool_)
+    flags[rows[live]] = True
+    want = flags[np.unique(codes)]
     for made in (ItemFilter.of_rows(index, live), ItemFilter.of_ids(index, np.flatnonzero(live))):
-        got = np.unpackbits(made.words.view(np.uint8), bitorder="little")
-        assert (got[: index.n_leaves] == want).all() and not got[index.n_leaves :].any()
+        actual = np.unpackbits(made.words.view(np.uint8), bitorder="little")
+        assert (actual[: index.n_leaves] == want).all() and not actual[index.n_leaves :].any()
         assert made.n_live == live.sum() and made.rank(np.asarray([index.n_leaves])) == want.sum()
 
 

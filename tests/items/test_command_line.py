@@ -86,18 +86,18 @@ def test_every_command_can_write_json(tmp_path: Path, capsys: pytest.CaptureFixt
     pq.write_table(pa.table({"item_id": [99], "sid": [[0, 59]]}), more)
     named = ["--list-column", "sid", "--id-column", "item_id"]
     build = ["build", day, *named, "--codes", "6,60", "-o"]
-    found = told(0, *build, one)
-    assert (found["output"], found["items"]) == (one, 60) and found["bytes"] == Path(one).stat().st_size
-    found = told(0, *build, out, "--shards", "2", "--sorted-rows")
-    assert (found["output"], found["items"], found["version"], len(found["shards"])) == (out, 60, 1, 2)
-    found = told(0, "publish", out, "--add", more, *named)
-    assert found["version"] == 2 and found["deltas"] == [{"added": 1, "removed": 0}]
+    data = told(0, *build, one)
+    assert (data["output"], data["items"]) == (one, 60) and data["bytes"] == Path(one).stat().st_size
+    data = told(0, *build, out, "--shards", "2", "--sorted-rows")
+    assert (data["output"], data["items"], data["version"], len(data["shards"])) == (out, 60, 1, 2)
+    data = told(0, "publish", out, "--add", more, *named)
+    assert data["version"] == 2 and data["deltas"] == [{"added": 1, "removed": 0}]
     assert told(0, "follow", out, "--once")["items"] == 61
-    found = told(0, "verify", out)
-    n_files = found["good"]
-    assert found == {"good": n_files, "damaged": [], "removed": False}
+    data = told(0, "verify", out)
+    n_files = data["good"]
+    assert data == {"good": n_files, "damaged": [], "removed": False}
     damaged = next(path for path in Path(out).iterdir() if path.suffix != ".json")
     damaged.write_bytes(damaged.read_bytes()[:-1])
-    found = told(1, "verify", out)
-    assert found["good"] == n_files - 1 and [Path(one["file"]).name for one in found["damaged"]] == [damaged.name]
+    data = told(1, "verify", out)
+    assert data["good"] == n_files - 1 and [Path(one["file"]).name for one in data["damaged"]] == [damaged.name]
     assert told(0, "prune", out, "--dry-run") == {"removed": 0, "bytes": 0, "dry_run": True}

@@ -97,10 +97,10 @@ def test_one_shard_and_ragged_rows(two_workers: Any, tmp_path: Path) -> None:
     for number in range(2):
         part = {"sid": rows[number * 200 : number * 200 + 200], "sku": [f"s{x}" for x in range(200)]}
         pq.write_table(pa.table(part), tmp_path / f"{number}.parquet", row_group_size=70)
-    given: dict[str, Any] = {"vocab_size": [9, 9, 9], "end_token": 9, "list_column": "sid", "id_column": "sku"}
+    arguments: dict[str, Any] = {"vocab_size": [9, 9, 9], "end_token": 9, "list_column": "sid", "id_column": "sku"}
     for count in (1, 3):
-        ItemIndex.build_distributed(tmp_path, tmp_path / "out", shards=count, **given)
-        check_same(ItemIndex.load(tmp_path / "out"), ItemIndex.build(tmp_path, None, **given))
+        ItemIndex.build_distributed(tmp_path, tmp_path / "out", shards=count, **arguments)
+        check_same(ItemIndex.load(tmp_path / "out"), ItemIndex.build(tmp_path, None, **arguments))
 
 
 @pytest.mark.parametrize("kind", ["int", pytest.param("str", marks=pytest.mark.slow)])
@@ -135,9 +135,9 @@ def test_a_dataset_of_ray_data(two_workers: Any, tmp_path: Path) -> None:
     data.DataContext.get_current().execution_options.preserve_order = True
     dataset = data.read_parquet(sorted(map(str, write_day(tmp_path / "day", rows, ids).iterdir())))
     ItemIndex.build_distributed(dataset, tmp_path / "out", shards=3, rows="sorted", **OPTIONS)
-    found, wanted = ItemIndex.load(tmp_path / "out"), ItemIndex.build(rows, ids, 20)
-    for leaf in range(wanted.n_leaves):
-        assert sorted(found.leaf_items(leaf)) == sorted(wanted.leaf_items(leaf))
+    loaded, expected = ItemIndex.load(tmp_path / "out"), ItemIndex.build(rows, ids, 20)
+    for leaf in range(expected.n_leaves):
+        assert sorted(loaded.leaf_items(leaf)) == sorted(expected.leaf_items(leaf))
 
 
 def test_errors_of_workers_keep_their_type(two_workers: Any, tmp_path: Path) -> None:
@@ -168,11 +168,11 @@ def test_a_worker_that_dies_changes_nothing(
 
         def dies(*arguments: Any) -> Any:
             for marker in markers:
-                found = function(*arguments) if marker == markers[1] else None
+                result = function(*arguments) if marker == markers[1] else None
                 if not os.path.exists(marker):
                     open(marker, "w").close()
                     os._exit(1)
-            return found
+            return result
 
         return started(self, dies, inputs, returns)
 
@@ -191,10 +191,10 @@ def test_from_and_to_s3(two_workers: Any, store: str, tmp_path: Path) -> None:
     files, _ = file_system(store)
     files.put(str(day), "shop/day", recursive=True)
     manifest = ItemIndex.build_distributed(f"{store}/day/*.parquet", f"{store}/index", shards=3, **OPTIONS)
-    wanted = ItemIndex.build(rows, ids, 20)
-    check_same(ItemIndex.load(f"{store}/index"), wanted)
-    check_same(ItemIndex.load(f"{store}/index/manifest.json", cache=tmp_path / "cache"), wanted)
-    check_same(ItemIndex.build(f"{store}/day", None, 20, columns=COLUMNS, id_column="id"), wanted)
+    expected = ItemIndex.build(rows, ids, 20)
+    check_same(ItemIndex.load(f"{store}/index"), expected)
+    check_same(ItemIndex.load(f"{store}/index/manifest.json", cache=tmp_path / "cache"), expected)
+    check_same(ItemIndex.build(f"{store}/day", None, 20, columns=COLUMNS, id_column="id"), expected)
     again = ItemIndex.build_distributed(f"{store}/day/*.parquet", f"{store}/index", **OPTIONS)
     assert again.shards == manifest.shards and again.serial == 2
     with pytest.raises(FileNotFoundError):

@@ -29,8 +29,8 @@ def test_excluding_leaves_the_other_items(data: st.DataObject, case: CatalogueCa
     some = st.sets(st.sampled_from(range(n))) if n else st.just(set())
     live, seen, more = (data.draw(some) for _ in range(3))
     shared = data.draw(st.sampled_from([None, ItemFilter.of_rows(index, flags(n, live))]))
-    kept = flags(n, range(n) if shared is None else live) & ~flags(n, seen)
-    dense, oracle = live_part(case, index, kept)
+    remaining = flags(n, range(n) if shared is None else live) & ~flags(n, seen)
+    dense, oracle = live_part(case, index, remaining)
     (made,) = index.excluding([sorted(seen)], shared)
     if not seen:
         assert made is shared
@@ -45,12 +45,14 @@ def test_excluding_leaves_the_other_items(data: st.DataObject, case: CatalogueCa
     nodes = all_nodes(index)
     assert index.item_ids(nodes, made) == index.item_ids(nodes, dense)
     for backend in BACKENDS:
-        for got, want in zip(index.children(nodes, made, backend=backend), index.children(nodes, dense), strict=True):
-            np.testing.assert_array_equal(got, want)
+        for actual, want in zip(
+            index.children(nodes, made, backend=backend), index.children(nodes, dense), strict=True
+        ):
+            np.testing.assert_array_equal(actual, want)
         np.testing.assert_array_equal(index.allowed(nodes, made, backend=backend), index.allowed(nodes, dense))
     assert index.children(np.asarray([index.root]), made)[1].tolist() == oracle.tokens(()) if n else True
     (again,) = index.excluding([sorted(more)], [made])
-    rest = ItemFilter.of_rows(index, kept & ~flags(n, more))
+    rest = ItemFilter.of_rows(index, remaining & ~flags(n, more))
     np.testing.assert_array_equal(again.is_live(positions), rest.is_live(positions))  # type: ignore[union-attr]
     np.testing.assert_array_equal(again.any_live(low, high), rest.any_live(low, high))  # type: ignore[union-attr]
 
@@ -111,8 +113,8 @@ def test_each_request_has_its_own_exclusions() -> None:
         beams = Beams.start(index, 4, 220)
         for _ in range(4):
             beams = index.beam_step(beams, np.zeros((4, 220, 4), np.float32), filters=made)
-        found = index.item_ids(beams.nodes, made)
-        by_request = [sorted(one for ids in found[b * 220 : b * 220 + 220] for one in ids) for b in range(4)]
+        item_ids = index.item_ids(beams.nodes, made)
+        by_request = [sorted(one for ids in item_ids[b * 220 : b * 220 + 220] for one in ids) for b in range(4)]
         every = list(range(1000, 1200))
         assert by_request == [[x for x in every if x not in (1000, 1007)], every, every, [1199]]
 

@@ -1,7 +1,7 @@
-"""A file that is written in place while it is read, or after it was loaded, does not end the process or change what is
-loaded: each scenario runs in a child process, and its exit code is looked at.
+"""Overwriting a file in place while it is read, or after it was loaded, harms neither the process nor the data.
 
-In place means what ``cp`` does: the file that was there is cut to nothing, and filled again.
+Each scenario runs in a child process, whose exit code is checked.  In place means as with ``cp``: the old file is
+truncated and filled again.
 """
 
 from __future__ import annotations
@@ -238,7 +238,7 @@ def test_rows_past_the_memory_are_those_of_the_file(tmp_path: Path) -> None:
 
 
 def test_scratch_without_room_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A full disk is told when the array is made; a sparse file would end the process when it is filled."""
+    """A full disk is an error when the array is made; a sparse file would end the process when it is filled."""
     array = Scratch(tmp_path).empty((1000, 3), np.int64)
     array[:] = 7
     assert array.sum() == 21000

@@ -92,7 +92,7 @@ def test_items_of_nodes_are_live(data: st.DataObject, case: CatalogueCase) -> No
         for prefix in prefixes
     ]
     assert index.item_ids(there, filters) == want
-    assert index.first_item(there, filters).reshape(-1).tolist() == [found[0] if found else -1 for found in want]
+    assert index.first_item(there, filters).reshape(-1).tolist() == [results[0] if results else -1 for results in want]
     for one, part in zip(filters, (want[: len(prefixes)], want[len(prefixes) :]), strict=True):
         assert index.item_ids(there[0], one) == part
 
@@ -107,9 +107,9 @@ def test_leaves_are_live_with_any_of_their_items(counts: list[int], data: st.Dat
     first[ends[:-1]] = True
     pad = (len(live) // 32 + 1) * 32 - len(live)
     items, firsts = (pack_bits(np.append(flags, np.zeros(pad, np.bool_))) for flags in (live, first))
-    found = np.unpackbits(live_leaf_words(items, firsts, len(counts)).view(np.uint8), bitorder="little")
-    wanted = [bool(live[begin:end].any()) for begin, end in pairwise(ends.tolist())]
-    assert found[: len(counts)].tolist() == wanted and not found[len(counts) :].any()
+    results = np.unpackbits(live_leaf_words(items, firsts, len(counts)).view(np.uint8), bitorder="little")
+    expected = [bool(live[begin:end].any()) for begin, end in pairwise(ends.tolist())]
+    assert results[: len(counts)].tolist() == expected and not results[len(counts) :].any()
 
 
 def searched(index: ItemIndex, filters: Any, logits: np.ndarray[Any, Any], backend: str) -> Beams:
@@ -124,17 +124,17 @@ def searched(index: ItemIndex, filters: Any, logits: np.ndarray[Any, Any], backe
         from wfsa.items.backends.jax import JaxItems
 
         in_jax = JaxItems(index)
-        moved, found = in_jax.filters(filters, logits.shape[1]), in_jax.start(*logits.shape[1:3])
+        moved, result = in_jax.filters(filters, logits.shape[1]), in_jax.start(*logits.shape[1:3])
         for row in logits:  # without level and sequences, so that one program serves all steps
-            found = in_jax.beam_step(replace(found, sequences=found.sequences[:, :, :0]), row, filters=moved)
-        return found
+            result = in_jax.beam_step(replace(result, sequences=result.sequences[:, :, :0]), row, filters=moved)
+        return result
     import torch
 
     items = torch_steps(backend, index)
-    on_device, found = items.filters(filters, logits.shape[1]), items.start(*logits.shape[1:3])
+    on_device, result = items.filters(filters, logits.shape[1]), items.start(*logits.shape[1:3])
     for level, row in enumerate(logits):
-        found = items.beam_step(found, torch.tensor(row), filters=on_device, level=level)
-    return found
+        result = items.beam_step(result, torch.tensor(row), filters=on_device, level=level)
+    return result
 
 
 @pytest.mark.parametrize("backend", ["numpy", "cython", "torch", "triton", "jax"])
@@ -301,11 +301,11 @@ def test_filters_of_roaring_bitmaps() -> None:
         for ids in (None, "rank") if codes == 30 else (None,):
             index = ItemIndex.build(rows, ids, 40)
             live = np.flatnonzero(choose.random(len(rows)) < 0.3)
-            wanted = np.zeros(len(rows), np.bool_)
-            wanted[live] = True
+            expected = np.zeros(len(rows), np.bool_)
+            expected[live] = True
             for kind in (roaring.BitMap, roaring.BitMap64):
                 made = ItemFilter.of_bitmap(index, kind(live.tolist()))
-                assert made == ItemFilter.of_rows(index, wanted)
+                assert made == ItemFilter.of_rows(index, expected)
                 back = made.to_bitmap(index)
                 assert list(back) == live.tolist() and ItemFilter.of_bitmap(index, back) == made
             assert ItemFilter.of_bitmap(index, roaring.BitMap()).n_live == 0
@@ -326,12 +326,12 @@ def test_filters_of_bitmaps_of_several_blocks(monkeypatch: pytest.MonkeyPatch) -
         several = ItemIndex.build(codes // 8, vocab_size=1000)  # up to eight items with one sequence
         assert several.n_leaves < n
         for live in (np.arange(n), np.arange(n)[-1:], np.arange(n)[choose.random(n) < 0.4], np.arange(0)):
-            wanted = np.zeros(n, np.bool_)
-            wanted[live] = True
+            expected = np.zeros(n, np.bool_)
+            expected[live] = True
             for kind in (roaring.BitMap, roaring.BitMap64, roaring.FrozenBitMap):
                 for index in (*indexes, several):
                     made = ItemFilter.of_bitmap(index, kind(live.tolist()))
-                    assert made == ItemFilter.of_rows(index, wanted)
+                    assert made == ItemFilter.of_rows(index, expected)
                     assert list(made.to_bitmap(index)) == live.tolist()
 
 

@@ -50,15 +50,15 @@ def ragged() -> tuple[ItemIndex, list[tuple[int, ...]]]:
 
 def exhaustive(model: Any, prompt: list[int], items: set[tuple[int, ...]]) -> list[tuple[float, tuple[int, ...]]]:
     """Return every item's log-probability after the prompt, best first, with one forward pass per length of items."""
-    found = []
+    results = []
     for length in {len(item) for item in items}:
         some = [item for item in items if len(item) == length]
         with torch.no_grad():
             logits = model(torch.tensor([[*prompt, *item] for item in some])).logits
         steps = torch.log_softmax(logits, -1)[:, len(prompt) - 1 : -1]
         totals = steps.gather(2, torch.tensor(some)[:, :, None]).sum((1, 2))
-        found += zip(totals.tolist(), some, strict=True)
-    return sorted(found, reverse=True)
+        results += zip(totals.tolist(), some, strict=True)
+    return sorted(results, reverse=True)
 
 
 @pytest.mark.parametrize("ends", [False, True])
@@ -69,19 +69,19 @@ def test_wide_search_is_exhaustive(model: Any, ends: bool) -> None:
     ids, mask = torch.zeros((2, 2, 5), dtype=torch.int64)
     for at, prompt in enumerate(prompts):
         ids[at, 5 - len(prompt) :], mask[at, 5 - len(prompt) :] = torch.tensor(prompt), 1
-    found = beam_search(model, TorchItems(index), ids, attention_mask=mask, width=70, filters=[None, live])
+    result = beam_search(model, TorchItems(index), ids, attention_mask=mask, width=70, filters=[None, live])
     for at, prompt in enumerate(prompts):
         some = rows if at == 0 else rows[::3]
         want = exhaustive(model, prompt, {(*row, EOS) if ends else row for row in some})
         n = len(want)
-        assert found.beams.valid[at].tolist() == [True] * n + [False] * (70 - n)
-        got = [tuple(x for x in row if x >= 0) for row in found.beams.sequences[at, :n].tolist()]
-        assert got == [item for _, item in want]
-        np.testing.assert_allclose(found.beams.scores[at, :n].numpy(), [score for score, _ in want], rtol=1e-5)
-        for sequence, item in zip(got, found.items[at].tolist(), strict=False):
+        assert result.beams.valid[at].tolist() == [True] * n + [False] * (70 - n)
+        actual = [tuple(x for x in row if x >= 0) for row in result.beams.sequences[at, :n].tolist()]
+        assert actual == [item for _, item in want]
+        np.testing.assert_allclose(result.beams.scores[at, :n].numpy(), [score for score, _ in want], rtol=1e-5)
+        for sequence, item in zip(actual, result.items[at].tolist(), strict=False):
             assert rows[item] == (sequence[:-1] if ends else sequence)
             assert at == 0 or item % 3 == 0
-        assert (found.items[at, n:] == -1).all()
+        assert (result.items[at, n:] == -1).all()
 
 
 def test_decoding_methods_take_a_filter(model: Any) -> None:
@@ -90,9 +90,9 @@ def test_decoding_methods_take_a_filter(model: Any) -> None:
     live = ItemFilter.of_rows(index, np.arange(len(rows)) % 2 == 0)
     ids = torch.tensor([[1, 2, 3], [4, 5, 6]])
     ours = beam_search(model, TorchItems(index), ids, width=8, filters=live)
-    found = trie_beam_search(model, ids, n_beams=8, max_new_tokens=3, constraint=ItemTokens(index, live))
-    np.testing.assert_allclose(found.scores * 3, ours.beams.scores, rtol=1e-5)
-    assert found.tokens.tolist() == ours.beams.sequences.tolist()
+    result = trie_beam_search(model, ids, n_beams=8, max_new_tokens=3, constraint=ItemTokens(index, live))
+    np.testing.assert_allclose(result.scores * 3, ours.beams.scores, rtol=1e-5)
+    assert result.tokens.tolist() == ours.beams.sequences.tolist()
     catalogue = Catalogue(index)
     few = catalogue.items.filter_of_ids([4, 6])
     drawn = disc_sample(model, [1, 2, 3], constraint=ItemTokens(catalogue.items, few), n_draws=2, max_new_tokens=3)
@@ -108,8 +108,8 @@ def test_items_that_share_a_sequence_are_live_one_by_one(model: Any) -> None:
     index = ItemIndex.build(rows, [10, 11, 12, 13], vocab_size=4, logits_size=N_TOKENS)
     ids = torch.tensor([[5, 6, 7]] * 4)
     filters = [ItemFilter.of_ids(index, [11]), ~ItemFilter.of_ids(index, [10]), ItemFilter.of_ids(index, [13]), None]
-    found = beam_search(model, TorchItems(index), ids, width=3, filters=filters)
-    assert [sorted(some) for some in found.items.tolist()] == [[-1, -1, 11], [-1, 11, 12], [-1, -1, 13], [-1, 10, 12]]
+    result = beam_search(model, TorchItems(index), ids, width=3, filters=filters)
+    assert [sorted(some) for some in result.items.tolist()] == [[-1, -1, 11], [-1, 11, 12], [-1, -1, 13], [-1, 10, 12]]
     masks = ItemLogitsProcessor(index, 3, filters=filters)
     out = model.generate(ids, logits_processor=[masks], max_new_tokens=2, do_sample=False, pad_token_id=EOS)
     nodes = np.full(4, index.root)
@@ -126,20 +126,20 @@ def test_an_index_and_a_catalogue_are_searched_as_they_are(model: Any, ends: boo
     prompts = torch.tensor([[1, 2, 3], [7, 8, 9]])
     live = ItemFilter.of_rows(index, np.arange(len(rows)) % 3 == 0)
     want = beam_search(model, TorchItems(index), prompts, width=9, filters=[None, live])
-    found = beam_search(model, index, prompts, width=9, filters=[None, live])
-    assert found.items.tolist() == want.items.tolist()
-    for ours, theirs in zip(*(index.top(one.beams, 5, [None, live]) for one in (found, want)), strict=True):
+    result = beam_search(model, index, prompts, width=9, filters=[None, live])
+    assert result.items.tolist() == want.items.tolist()
+    for ours, theirs in zip(*(index.top(one.beams, 5, [None, live]) for one in (result, want)), strict=True):
         assert [item for item, _ in ours] == [item for item, _ in theirs]
         np.testing.assert_allclose([score for _, score in ours], [score for _, score in theirs], rtol=1e-5)
     catalogue = Catalogue(index)
     unchanged = beam_search(model, catalogue, prompts, width=9)
     assert unchanged.items[0].tolist() == want.items[0].tolist()
-    best = int(found.items[0, 0])
+    best = int(result.items[0, 0])
     catalogue.remove([best])
     catalogue.add([[code % 10 for code in rows[best]][:3]], [999])  # the old codes of the item, as another item
     after = beam_search(model, catalogue.items, prompts, width=9)
     shared = sum(row == rows[best] for row in rows)
-    assert after.items[0, 0] == (999 if shared == 1 else index.item_ids(found.beams.nodes[:1, :1])[0][1])
+    assert after.items[0, 0] == (999 if shared == 1 else index.item_ids(result.beams.nodes[:1, :1])[0][1])
     with pytest.raises(ItemError, match=r"items must be an ItemIndex, LiveItems, a Catalogue, .* not list"):
         beam_search(model, rows, prompts, width=9)  # type: ignore[arg-type]
 
@@ -186,15 +186,15 @@ def test_generate_with_a_catalogue_that_changes(model: Any, ends: bool) -> None:
     codes = [tuple(token - offset for token, offset in zip(row, offsets, strict=False)) for row in rows]
     catalogue = Catalogue(index)
     catalogue.change([codes[0], codes[5]], [100, 101], removed=range(0, len(rows), 2))
-    kept = [*range(1, len(rows), 2), 100, 101]
+    remaining = [*range(1, len(rows), 2), 100, 101]
     listed = [*codes[1::2], codes[0], codes[5]]
     options = {"logits_size": N_TOKENS, "end_token": EOS if ends else None, "offsets": list(offsets)}
-    whole = ItemIndex.build(listed, kept, vocab_size=6 if ends else 10, **options)
+    whole = ItemIndex.build(listed, remaining, vocab_size=6 if ends else 10, **options)
     prompts = torch.tensor([[1, 2, 3], [4, 5, 6]])
-    items, some = catalogue.items, kept[::3]
-    given = [(catalogue, [None, items.filter_of_ids(some)]), (whole, [None, ItemFilter.of_ids(whole, some)])]
+    items, some = catalogue.items, remaining[::3]
+    cases = [(catalogue, [None, items.filter_of_ids(some)]), (whole, [None, ItemFilter.of_ids(whole, some)])]
     results = []
-    for source, filters in given:
+    for source, filters in cases:
         processor = ItemLogitsProcessor(source, 3, filters=filters)
         out = model.generate(
             prompts, num_beams=5, num_return_sequences=5, do_sample=False, max_new_tokens=4 if ends else 3,
@@ -202,7 +202,7 @@ def test_generate_with_a_catalogue_that_changes(model: Any, ends: bool) -> None:
             logits_processor=[processor],
         )  # fmt: skip
         results.append((out.sequences.tolist(), [sorted(ids) for ids in processor.item_ids(out.sequences)]))
-    assert results[0] == results[1] and all(ids and set(ids) <= set(kept) for ids in results[0][1][:5])
+    assert results[0] == results[1] and all(ids and set(ids) <= set(remaining) for ids in results[0][1][:5])
     assert all(set(ids) <= set(some) for ids in results[0][1][5:])
     with pytest.raises(ItemError, match="LiveFilter"):
         ItemLogitsProcessor(catalogue, 3, filters=ItemFilter.of_rows(index, np.ones(len(rows), np.bool_)))

@@ -153,13 +153,13 @@ def test_a_full_beam_ranks_all_items(data: st.DataObject, case: CatalogueCase, s
         tokens += [] if case.end_token is None else [case.end_token]
         return float(sum(scores[step][token] for step, token in enumerate(tokens)))
 
-    found = [
+    results = [
         tuple(index.layout.sequences(index.terminals(np.asarray([node])))[0].tolist())
         for node in beams.nodes[0][beams.valid[0]]
     ]
-    found = [tuple(c for c in item if c >= 0) for item in found]
-    assert set(found) == case.oracle.items
-    ranked = [total(item) for item in found]
+    results = [tuple(c for c in item if c >= 0) for item in results]
+    assert set(results) == case.oracle.items
+    ranked = [total(item) for item in results]
     assert all(a >= b - 1e-4 for a, b in pairwise(ranked))
 
 

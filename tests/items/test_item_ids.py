@@ -65,21 +65,21 @@ def test_filters_and_rows_of_ids_against_a_dictionary(kind: str, data: st.DataOb
     rows = defaultdict(list)
     for row, one in enumerate(listed):
         rows[one].append(row)
-    wanted = data.draw(st.lists(st.sampled_from(listed), max_size=data.draw(st.sampled_from([n // 8, 40]))))
+    some = data.draw(st.lists(st.sampled_from(listed), max_size=data.draw(st.sampled_from([n // 8, 40]))))
     absent = data.draw((st.integers() if numbers else KINDS[kind]).filter(lambda one: one not in rows))
     assume(not isinstance(absent, int) or -(2**63) <= absent < 2**63)
-    live = {row for one in wanted for row in rows[one]}
+    live = {row for one in some for row in rows[one]}
     want = ItemFilter.of_rows(index, np.isin(np.arange(n), sorted(live)))
-    assert ItemFilter.of_ids(index, wanted) == want == ItemFilter.of_ids(index, [absent, *wanted], missing="ignore")
+    assert ItemFilter.of_ids(index, some) == want == ItemFilter.of_ids(index, [absent, *some], missing="ignore")
     with pytest.raises(ItemError, match=r'no item has the id .*missing="ignore" leaves such ids out'):
-        ItemFilter.of_ids(index, [*wanted, absent])
-    assert index.rows_of_ids(wanted).tolist() == [row for one in wanted for row in rows[one]]
+        ItemFilter.of_ids(index, [*some, absent])
+    assert index.rows_of_ids(some).tolist() == [row for one in some for row in rows[one]]
     with pytest.raises(ItemError, match="no item has the id"):
-        index.rows_of_ids([*wanted, absent])
-    positions, counts = index.id_map.get().find(read_ids(wanted))
+        index.rows_of_ids([*some, absent])
+    positions, counts = index.id_map.get().find(read_ids(some))
     order = np.arange(n) if index.item_order is None else index.item_order
-    assert order[positions].tolist() == [int(row) for one in wanted for row in order if int(row) in rows[one]]
-    assert counts.tolist() == [len(rows[one]) for one in wanted]
+    assert order[positions].tolist() == [int(row) for one in some for row in order if int(row) in rows[one]]
+    assert counts.tolist() == [len(rows[one]) for one in some]
 
 
 def test_a_few_ids_are_found_without_reading_the_others(caplog: pytest.LogCaptureFixture) -> None:
@@ -196,8 +196,8 @@ def test_string_ids_from_files(tmp_path: Path) -> None:
     for kind in (pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())):
         table = pa.table({"sid": rows.tolist(), "sku": pa.array(names).cast(kind)})
         pq.write_table(table, tmp_path / "cat.parquet", row_group_size=300)
-        got = ItemIndex.build(tmp_path / "cat.parquet", vocab_size=[9] * 3, list_column="sid", id_column="sku")
-        assert got.fingerprint == want.fingerprint and got.item_ids(np.asarray([-1])) == [[]]
+        actual = ItemIndex.build(tmp_path / "cat.parquet", vocab_size=[9] * 3, list_column="sid", id_column="sku")
+        assert actual.fingerprint == want.fingerprint and actual.item_ids(np.asarray([-1])) == [[]]
     np.save(tmp_path / "names.npy", np.asarray(names))
     assert ItemIndex.build(rows, np.load(tmp_path / "names.npy", mmap_mode="r"), 9).fingerprint == want.fingerprint
 
@@ -231,7 +231,7 @@ def test_damaged_string_ids(tmp_path: Path) -> None:
     index.save(path)
     file = array_file.read(path)
     head, arrays = file.head, file.arrays
-    kept = {name: np.array(array) for name, array in arrays.items()}
+    before = {name: np.array(array) for name, array in arrays.items()}
     changes: list[dict[str, Any]] = [
         {"id_offsets": np.asarray([0, 4, 1, 7], np.int32)},
         {"id_offsets": np.asarray([0, 1, 4], np.int32)},
@@ -243,7 +243,7 @@ def test_damaged_string_ids(tmp_path: Path) -> None:
         {"id_bytes": np.full(7, 255, np.uint8)},
     ]
     for change in changes:
-        changed = {name: array for name, array in {**kept, **change}.items() if array is not None}
+        changed = {name: array for name, array in {**before, **change}.items() if array is not None}
         array_file.write(path, {k: v for k, v in head.items() if k != "checksums"}, changed)
         with pytest.raises(ArtifactError, match="damaged"):
             ItemIndex.load(path)

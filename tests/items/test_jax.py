@@ -69,16 +69,16 @@ def test_operations_equal_those_of_numpy() -> None:
         for name, arguments in draw_operations(np.random.default_rng(seed)):
             with jax.enable_x64(True), np.errstate(all="ignore"):
                 moved = [in_jax.upload(one) if isinstance(one, np.ndarray) else one for one in arguments]
-                got, want = getattr(in_jax, name)(*moved), getattr(in_numpy, name)(*arguments)
+                actual, want = getattr(in_jax, name)(*moved), getattr(in_numpy, name)(*arguments)
             if name == "is_float":
-                assert got == np.issubdtype(arguments[0].dtype, np.floating)
+                assert actual == np.issubdtype(arguments[0].dtype, np.floating)
                 continue
             if not name.startswith("count_"):  # any type of integers
-                assert np.asarray(got).dtype == np.asarray(want).dtype, name
+                assert np.asarray(actual).dtype == np.asarray(want).dtype, name
             close = {"log_sum_exp": 1e-6, "spread_sum": 1e-12}.get(name, 0)
             if name == "log_sum_exp":  # +inf may come back as NaN
-                got, want = (np.where(np.isfinite(one) | (one == -np.inf), one, np.nan) for one in (got, want))
-            np.testing.assert_allclose(np.asarray(got), want, rtol=close, atol=close, err_msg=name)
+                actual, want = (np.where(np.isfinite(one) | (one == -np.inf), one, np.nan) for one in (actual, want))
+            np.testing.assert_allclose(np.asarray(actual), want, rtol=close, atol=close, err_msg=name)
 
 
 @pytest.mark.parametrize("width", [1, 4, 12, 20])
@@ -92,10 +92,10 @@ def test_best_of_several_groups(width: int) -> None:
         sizes, ranks = (5, 0, 7), [rng.permutation(40)[:12] for _ in range(3)]
         rank = np.asarray([[*np.sort(one[:5]), *np.sort(one[5:])] for one in ranks])
         with jax.enable_x64(True):
-            got = in_jax.best(in_jax.upload(scores), in_jax.upload(rank), sizes, width)
+            actual = in_jax.best(in_jax.upload(scores), in_jax.upload(rank), sizes, width)
         want = in_numpy.best(scores, rank, sizes, width)
-        np.testing.assert_array_equal(got[0], want[0])
-        for one, other in zip(got[1:], want[1:], strict=True):
+        np.testing.assert_array_equal(actual[0], want[0])
+        for one, other in zip(actual[1:], want[1:], strict=True):
             np.testing.assert_array_equal(np.asarray(one)[want[0] > -np.inf], other[want[0] > -np.inf])
 
 
@@ -167,8 +167,8 @@ def test_steps_of_small_indexes(name: str, normalise: Any) -> None:
         for step in range(index.n_levels + 2):
             logits = logits_for(replace(case, seed=seed), step, exact)
             after = index.beam_step(beams, logits, normalise=normalise, filters=case.filters)  # type: ignore[arg-type]
-            got = items.beam_step(beams, logits, normalise=normalise, filters=filters)
-            same_beams(after, got, 0.0 if exact and normalise == "none" else 2e-6)
+            actual = items.beam_step(beams, logits, normalise=normalise, filters=filters)
+            same_beams(after, actual, 0.0 if exact and normalise == "none" else 2e-6)
             beams = short(after)
 
 
@@ -182,8 +182,8 @@ def test_a_known_level(name: str, normalise: Any) -> None:
         for seed in range(5):
             logits = logits_for(replace(case, seed=seed), level, exact=False)
             after = index.beam_step(beams, logits, normalise=normalise, filters=case.filters)  # type: ignore[arg-type]
-            got = items.beam_step(beams, logits, normalise=normalise, filters=filters, level=level)
-            same_beams(after, got, 2e-6)
+            actual = items.beam_step(beams, logits, normalise=normalise, filters=filters, level=level)
+            same_beams(after, actual, 2e-6)
         beams = short(after)
 
 
@@ -225,8 +225,8 @@ def check_pieces(case: Case) -> None:
 
     every = np.arange(-1, index.logits_size + 1, dtype=np.int64)
     grid, choice = np.repeat(nodes[:, None], len(every), 1), np.repeat(every[None], n, 0)
-    got = items.advance(grid, choice, filters)
-    np.testing.assert_array_equal(got, index.advance(grid, choice, per_node))
+    actual = items.advance(grid, choice, filters)
+    np.testing.assert_array_equal(actual, index.advance(grid, choice, per_node))
 
 
 @pytest.mark.slow
@@ -241,8 +241,8 @@ def test_steps(jit: bool, case: Case, normalise: Any, know_level: bool) -> None:
         for step, (before, logits, after) in enumerate(searches(case, normalise, exact)):
             level = step if know_level else None
             with eagerly(jit):
-                got = items.beam_step(before, logits, normalise=normalise, filters=filters, level=level)
-            same_beams(after, got, close)
+                actual = items.beam_step(before, logits, normalise=normalise, filters=filters, level=level)
+            same_beams(after, actual, close)
 
 
 # --- larger indexes, and programs of users ---------------------------------------------------------------------------
@@ -262,8 +262,8 @@ def test_a_step_of_a_medium_index(layout: Any) -> None:
         for _ in range(4):
             logits = rng.normal(size=(2, 40, 300)).astype(np.float32)
             after = index.beam_step(beams, logits, normalise=normalise, filters=live)  # type: ignore[arg-type]
-            got = items.beam_step(beams, logits, normalise=normalise, filters=filters)
-            same_beams(after, got, 0.0 if normalise == "none" else 8e-6)
+            actual = items.beam_step(beams, logits, normalise=normalise, filters=filters)
+            same_beams(after, actual, 0.0 if normalise == "none" else 8e-6)
             beams = short(after)
 
 
@@ -285,8 +285,8 @@ def test_medium(layout: Any, skewed: bool) -> None:
         for level in range(5):
             logits = rng.normal(size=(2, 40, 300)).astype(np.float32)
             after = index.beam_step(beams, logits, normalise=normalise, filters=live)  # type: ignore[arg-type]
-            got = items.beam_step(beams, logits, normalise=normalise, filters=filters, level=level)
-            same_beams(after, got, 0.0 if normalise == "none" else 8e-6)
+            actual = items.beam_step(beams, logits, normalise=normalise, filters=filters, level=level)
+            same_beams(after, actual, 0.0 if normalise == "none" else 8e-6)
             beams = after
 
 
@@ -350,16 +350,16 @@ def test_in_programs_of_users() -> None:
     for live in ([other, None], [None, other]):
         filters = items.filters(live, 2)
         logits = rng.normal(size=(3, 2, 5, 16)).astype(np.float32)
-        wanted, beams = Beams.start(index, 2, 5), items.start(2, 5)
+        expected, beams = Beams.start(index, 2, 5), items.start(2, 5)
         for level in range(3):
-            wanted = index.beam_step(wanted, logits[level], filters=live)
+            expected = index.beam_step(expected, logits[level], filters=live)
             beams = step(items, beams, logits[level], filters, level=level)
-            same_beams(wanted, beams, 2e-6)
+            same_beams(expected, beams, 2e-6)
         last, (parents, tokens) = search(items, logits, filters)
-        np.testing.assert_array_equal(last.nodes, wanted.nodes)
+        np.testing.assert_array_equal(last.nodes, expected.nodes)
         assert last.nodes.dtype == np.int64
-        np.testing.assert_array_equal(parents[-1], wanted.parents)
-        np.testing.assert_array_equal(tokens[-1], wanted.tokens)
+        np.testing.assert_array_equal(parents[-1], expected.parents)
+        np.testing.assert_array_equal(tokens[-1], expected.tokens)
     assert traced == [0, 1, 2]
 
 

@@ -65,18 +65,18 @@ def test_compiled_step_equals_the_reference(data: st.DataObject, made: tuple[Cat
         logits = logits_of(rng, (2, width, items.levels.logits_size), kind)
         nodes = beams.nodes
         for name, arguments in (("allowed", (nodes,)), ("mask_logits", (logits, nodes)), ("children", (nodes,))):
-            got, want = (getattr(items, name)(*arguments, filters, backend=x) for x in ("cython", "numpy"))
-            for a, b in zip(got, want, strict=True) if name == "children" else [(got, want)]:
+            actual, want = (getattr(items, name)(*arguments, filters, backend=x) for x in ("cython", "numpy"))
+            for a, b in zip(actual, want, strict=True) if name == "children" else [(actual, want)]:
                 same(a, b)
         tokens = rng.integers(-1, items.levels.logits_size, (2, width))
         same(*(items.advance(nodes, tokens, filters, backend=x) for x in ("cython", "numpy")))
         options: dict[str, Any] = {"normalise": normalise, "filters": filters}
-        got = items.beam_step(beams, logits, threads=2, **options)
+        actual = items.beam_step(beams, logits, threads=2, **options)
         want = items.beam_step(beams, logits, backend="numpy", **options)
-        np.testing.assert_allclose(got.scores, want.scores, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(actual.scores, want.scores, rtol=1e-5, atol=1e-5)
         if kind == "ties":
             for name in ("nodes", "valid", "parents", "tokens", "sequences"):
-                same(getattr(got, name), getattr(want, name))
+                same(getattr(actual, name), getattr(want, name))
         beams = want
 
 
@@ -97,13 +97,13 @@ class OnDevice:
             self.put, self.items = torch.tensor, {"torch": TorchItems, "triton": TritonItems}[kind](items)
 
     def call(self, name: str, *arrays: Any, **options: Any) -> Any:
-        found = getattr(self.items, name)(*map(self.put, arrays), **options)
-        return tuple(map(np.asarray, found)) if isinstance(found, tuple) else np.asarray(found)
+        result = getattr(self.items, name)(*map(self.put, arrays), **options)
+        return tuple(map(np.asarray, result)) if isinstance(result, tuple) else np.asarray(result)
 
     def step(self, beams: Beams, logits: Any, **options: Any) -> Beams:
         there = Beams(*(self.put(getattr(beams, name)) for name in Beams.__slots__))
-        found = self.items.beam_step(there, self.put(logits), **options)
-        return Beams(*(np.asarray(getattr(found, name)) for name in Beams.__slots__))
+        result = self.items.beam_step(there, self.put(logits), **options)
+        return Beams(*(np.asarray(getattr(result, name)) for name in Beams.__slots__))
 
 
 @given(st.data(), changed(), st.sampled_from(["ties", "holes"]))
@@ -156,14 +156,14 @@ def on_device_equals_the_host(data: st.DataObject, made: tuple[Catalogue, Any], 
         np.testing.assert_array_equal(keep.sum(-1).reshape(-1), np.diff(indptr))
         same(got_tokens[keep], want_tokens)
         same(got_nodes[keep], want_nodes)
-        known = level if data.draw(st.booleans()) and level < len(items.levels) else None
+        step_level = level if data.draw(st.booleans()) and level < len(items.levels) else None
         options: dict[str, Any] = {"normalise": normalise}
-        got = on_device.step(beams, logits, filters=filters, level=known, **options)
+        actual = on_device.step(beams, logits, filters=filters, level=step_level, **options)
         beams = items.beam_step(beams, logits, filters=given_, **options)
-        np.testing.assert_allclose(got.scores, beams.scores, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(actual.scores, beams.scores, rtol=1e-5, atol=1e-5)
         if normalise == "none":
             for name in Beams.__slots__:
-                same(getattr(got, name), getattr(beams, name))
+                same(getattr(actual, name), getattr(beams, name))
 
 
 def test_a_catalogue_in_a_jitted_search() -> None:
@@ -246,13 +246,13 @@ def test_excluding_leaves_the_other_items(data: st.DataObject, made: tuple[Catal
     (one,) = items.excluding([sorted(seen)], shared)
     (both,) = items.excluding([sorted(more)], [one])
     for filters, gone in ((one, seen), (both, seen | more)):
-        kept = set(live if shared is None else stock) - gone
-        assert reached(items, filters) == kept
+        remaining = set(live if shared is None else stock) - gone
+        assert reached(items, filters) == remaining
     if live:  # in a later state a replaced id stays excluded, and a new id is not
         replaced = min(live)
         catalogue.change([live[max(live)], live[replaced]], [replaced, 5000], [replaced])
-        kept = (set(live if shared is None else stock) - seen) | (set() if shared is not None else {5000})
-        assert reached(catalogue.items, one) == kept
+        remaining = (set(live if shared is None else stock) - seen) | (set() if shared is not None else {5000})
+        assert reached(catalogue.items, one) == remaining
 
 
 def reached(items: LiveItems, filters: LiveFilters) -> set[Any]:

@@ -34,11 +34,11 @@ def out(tmp_path: Path) -> Path:
 
 def contents(items: LiveItems) -> dict[Any, tuple[int, ...]]:
     """Return every live item's codes by its id."""
-    found = {}
+    items_by_id = {}
     for rows, ids in items.items():
         for number in range(len(rows)):
-            found[np.asarray(ids)[number].item()] = tuple(rows.row(number))
-    return found
+            items_by_id[np.asarray(ids)[number].item()] = tuple(rows.row(number))
+    return items_by_id
 
 
 CHANGES = st.lists(
@@ -58,18 +58,18 @@ def test_a_follower_has_what_was_published(tmp_path_factory: Any, changes: Any, 
     rows, ids = made_up(20)
     day = write_day(folder / "day", rows, ids // 7)
     ItemIndex.build_distributed(day, folder / "out", address=None, shards=2, **OPTIONS)
-    wanted = {int(i): tuple(map(int, row)) for i, row in zip(ids // 7, rows, strict=True)}
+    expected = {int(i): tuple(map(int, row)) for i, row in zip(ids // 7, rows, strict=True)}
     follower = follow(folder / "out")
     for number, (added, removed) in enumerate(changes):
         publish(folder / "out", list(added.values()), list(added), removed=list(removed))
-        wanted = {i: row for i, row in wanted.items() if i not in removed} | added
+        expected = {i: row for i, row in expected.items() if i not in removed} | added
         if number == early:
             follower.refresh()
-            assert contents(follower.items) == wanted
+            assert contents(follower.items) == expected
     follower.refresh()
-    assert follower.error is None and contents(follower.items) == wanted
+    assert follower.error is None and contents(follower.items) == expected
     late = follow(folder / "out")
-    assert late.version == follower.version and contents(late.items) == wanted
+    assert late.version == follower.version and contents(late.items) == expected
     assert not follower.refresh()
 
 
@@ -186,9 +186,9 @@ def test_beams_are_carried_over_between_two_steps(out: Path) -> None:
     carried = follower.items.resume(beams)
     assert not carried.valid[0, 0] and carried.valid[0, 1]
     done: Beams = follower.items.beam_step(carried, logits[2])
-    found = [i for ids in follower.items.item_ids(done.nodes) for i in ids]
-    assert 66_666 in found and not set(gone) & set(found)
-    assert set(found) == set(contents(follower.items))
+    item_ids = [i for ids in follower.items.item_ids(done.nodes) for i in ids]
+    assert 66_666 in item_ids and not set(gone) & set(item_ids)
+    assert set(item_ids) == set(contents(follower.items))
     same = items.resume(beams)
     np.testing.assert_array_equal(same.nodes, beams.nodes)
     np.testing.assert_array_equal(same.scores, beams.scores)
@@ -203,12 +203,12 @@ def test_filters_of_a_follower_survive_publications(out: Path, tmp_path: Path) -
     assert follower.refresh()
     items = follower.items
     live = set(contents(items))
-    for one, wanted in ((stock, {first}), (unseen, live - {first}), (stock | unseen, live)):
+    for one, expected in ((stock, {first}), (unseen, live - {first}), (stock | unseen, live)):
         beams = items.start(1, 400)
         for _ in range(3):
             beams = items.beam_step(beams, np.zeros((1, beams.nodes.shape[1], 20), np.float32), filters=one)
         ids = items.item_ids(beams.nodes, one)
-        assert {i for some in ids for i in some} == wanted and sum(map(len, ids)) == len(wanted)
+        assert {i for some in ids for i in some} == expected and sum(map(len, ids)) == len(expected)
     rows, ids = made_up(100, seed=9)
     ItemIndex.build_distributed(write_day(tmp_path / "day2", rows, ids), out, address=None, rows="sorted", **OPTIONS)
     assert follower.refresh()
@@ -234,7 +234,7 @@ def test_a_follower_notices_an_overwritten_version(out: Path) -> None:
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_two_publishers_at_once(out: Path, when: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The other publishes while this one writes its delta, or overwrites its manifest with the same serial."""
-    begun, other = read_manifest(Place.of(out)), Place.of(out)
+    first, other = read_manifest(Place.of(out)), Place.of(out)
     follower, busy = follow(out), [True]
 
     def meanwhile() -> None:
@@ -242,17 +242,17 @@ def test_two_publishers_at_once(out: Path, when: str, monkeypatch: pytest.Monkey
             busy.clear()
             if when == "after":
                 ours = read_manifest(other)
-                write_manifest(other, begun)
+                write_manifest(other, first)
                 publish(out, [[2, 2, 2]], [70_002])
                 assert read_manifest(other).serial == ours.serial
                 return
             publish(out, [[2, 2, 2]], [70_002])
 
     def delta_written(*arguments: Any, **options: Any) -> Any:
-        found = write_arrays(*arguments, **options)
+        results = write_arrays(*arguments, **options)
         if when == "before":
             meanwhile()
-        return found
+        return results
 
     def manifest_written(*arguments: Any) -> None:
         write_manifest(*arguments)

@@ -59,8 +59,8 @@ def test_shards_together_are_the_index_of_one_build(tmp_path_factory: Any, case:
     rows_kept = data.draw(st.sampled_from(["input", "sorted"]))
     n, ids = len(case.rows), ids_of(kind, len(case.rows), rng)
     given_ids = "rank" if rows_kept == "sorted" and (kind is None or not n) else ids if n else None
-    wanted = case.build(item_ids=given_ids, **options)
-    levels = wanted.levels
+    expected = case.build(item_ids=given_ids, **options)
+    levels = expected.levels
     codes = np.zeros((n, len(levels)), levels.code_dtype)
     for row, sequence in enumerate(case.rows):
         codes[row, : len(sequence)] = sequence
@@ -84,19 +84,19 @@ def test_shards_together_are_the_index_of_one_build(tmp_path_factory: Any, case:
     )  # fmt: skip
     write_manifest(place, manifest)
     assert read_manifest(place) == manifest
-    found = ItemIndex.load(place.where)
+    loaded = ItemIndex.load(place.where)
     if rows_kept == "input" or isinstance(given_ids, str):
-        check_same(found, wanted)
+        check_same(loaded, expected)
     else:
-        assert found.item_order is None and found.fingerprint != wanted.fingerprint
-        for name, array in wanted.layout.arrays().items():
-            np.testing.assert_array_equal(found.layout.arrays()[name], array, err_msg=name)
-        for leaf in range(wanted.n_leaves):
-            assert found.leaf_items(leaf).tolist() == wanted.leaf_items(leaf).tolist()
+        assert loaded.item_order is None and loaded.fingerprint != expected.fingerprint
+        for name, array in expected.layout.arrays().items():
+            np.testing.assert_array_equal(loaded.layout.arrays()[name], array, err_msg=name)
+        for leaf in range(expected.n_leaves):
+            assert loaded.leaf_items(leaf).tolist() == expected.leaf_items(leaf).tolist()
         live = [one for one in ids if rng.random() < 0.5]
-        assert ItemFilter.of_ids(found, live).words.tolist() == ItemFilter.of_ids(wanted, live).words.tolist()
+        assert ItemFilter.of_ids(loaded, live).words.tolist() == ItemFilter.of_ids(expected, live).words.tolist()
     scratch = tmp_path_factory.mktemp("scratch")
-    check_same(ItemIndex.load(f"{place.where}/{MANIFEST}", scratch=scratch), found)
+    check_same(ItemIndex.load(f"{place.where}/{MANIFEST}", scratch=scratch), loaded)
 
 
 @given(catalogues(max_items=20))
@@ -139,12 +139,12 @@ def made_up(n: int = 900, seed: int = 0) -> tuple[Any, Any]:
 def test_files_of_a_folder(tmp_path: Path, kind: str) -> None:
     rows, ids = made_up()
     day = write_day(tmp_path / "day", rows, ids, kind=kind)
-    wanted = ItemIndex.build(rows, ids, 20)
+    expected = ItemIndex.build(rows, ids, 20)
     for source in (day, f"{day}/part-*.{kind}", sorted(day.iterdir())):
-        check_same(ItemIndex.build(source, None, 20, columns=COLUMNS, id_column="id"), wanted)
+        check_same(ItemIndex.build(source, None, 20, columns=COLUMNS, id_column="id"), expected)
         manifest = ItemIndex.build_distributed(source, tmp_path / "out", address=None, shards=4, **OPTIONS)
         assert len(manifest.shards) == 4 and max(one.n_items for one in manifest.shards) < 300
-        check_same(ItemIndex.load(tmp_path / "out"), wanted)
+        check_same(ItemIndex.load(tmp_path / "out"), expected)
     assert manifest.serial == 3  # the same place, three times
 
 
@@ -172,8 +172,8 @@ def test_an_empty_catalogue(tmp_path: Path) -> None:
     rows, ids = made_up(0)
     day = write_day(tmp_path / "day", rows, ids, files=2)
     ItemIndex.build_distributed(day, tmp_path / "out", address=None, **{**OPTIONS, "vocab_size": [20, 20, 20]})
-    found = ItemIndex.load(tmp_path / "out")
-    assert found.n_items == 0 and found.root == -1
+    loaded = ItemIndex.load(tmp_path / "out")
+    assert loaded.n_items == 0 and loaded.root == -1
 
 
 def test_errors_are_those_of_one_machine(tmp_path: Path) -> None:
@@ -222,9 +222,9 @@ def test_a_daily_build_writes_what_changed(tmp_path: Path) -> None:
     after = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir() if path.name != MANIFEST}
     assert len(after.keys() - before.keys()) == 1 and all(after[name] == time for name, time in before.items())
     # With row numbers the large files stay, too, since numbers are in separate files.
-    kept = ItemIndex.build_distributed(day2, tmp_path / "kept", address=None, shards=10, **OPTIONS)
+    rebuilt = ItemIndex.build_distributed(day2, tmp_path / "kept", address=None, shards=10, **OPTIONS)
     again = ItemIndex.build_distributed(tmp_path / "d1", tmp_path / "kept", address=None, **OPTIONS)
-    assert sum(a.leaves != b.leaves for a, b in zip(kept.shards, again.shards, strict=True)) == 1
+    assert sum(a.leaves != b.leaves for a, b in zip(rebuilt.shards, again.shards, strict=True)) == 1
     check_same(ItemIndex.load(tmp_path / "kept"), ItemIndex.build(rows, ids, 20))
 
 
@@ -232,12 +232,12 @@ def test_the_cache_fetches_what_is_new_and_maps_the_rest(tmp_path: Path) -> None
     rows, ids = made_up()
     day, out, cache = write_day(tmp_path / "day", rows, ids), tmp_path / "out", tmp_path / "cache"
     manifest = ItemIndex.build_distributed(day, out, address=None, shards=3, **OPTIONS)
-    wanted = ItemIndex.build(rows, ids, 20)
-    check_same(ItemIndex.load(out, cache=cache), wanted)
+    expected = ItemIndex.build(rows, ids, 20)
+    check_same(ItemIndex.load(out, cache=cache), expected)
     assert [path.name for path in cache.iterdir()] == [f"{manifest.base}.items"]
     for entry in manifest.files():  # they are not read
         (out / entry.file).unlink()
-    check_same(ItemIndex.load(out, cache=cache), wanted)
+    check_same(ItemIndex.load(out, cache=cache), expected)
     with pytest.raises(ArtifactError, match="missing"):
         ItemIndex.load(out)
 
@@ -292,18 +292,18 @@ def test_a_catalogue_without_row_numbers_can_change(tmp_path: Path) -> None:
     rows, ids = made_up(200)
     day = write_day(tmp_path / "day", rows, ids)
     ItemIndex.build_distributed(day, tmp_path / "out", address=None, shards=3, rows="sorted", **OPTIONS)
-    found, plain = Catalogue(ItemIndex.load(tmp_path / "out")), Catalogue(ItemIndex.build(rows, ids, 20))
-    for catalogue in (found, plain):
+    loaded, plain = Catalogue(ItemIndex.load(tmp_path / "out")), Catalogue(ItemIndex.build(rows, ids, 20))
+    for catalogue in (loaded, plain):
         catalogue.change([[1, 2, 3], [0, 0, 0]], [50_000, int(ids[9])], removed=ids[5:15])
     rng = np.random.default_rng(0)
-    ours, theirs = found.items.start(1, 50), plain.items.start(1, 50)
+    ours, theirs = loaded.items.start(1, 50), plain.items.start(1, 50)
     for _ in range(3):
         logits = rng.normal(size=(1, 50, 20)).astype(np.float32)
-        ours, theirs = found.items.beam_step(ours, logits), plain.items.beam_step(theirs, logits)
+        ours, theirs = loaded.items.beam_step(ours, logits), plain.items.beam_step(theirs, logits)
     np.testing.assert_array_equal(ours.sequences, theirs.sequences)
-    assert found.items.item_ids(ours.nodes) == plain.items.item_ids(theirs.nodes)
-    merged = found.merge()
-    assert len(found) == len(plain) == merged.n_items == 192
+    assert loaded.items.item_ids(ours.nodes) == plain.items.item_ids(theirs.nodes)
+    merged = loaded.merge()
+    assert len(loaded) == len(plain) == merged.n_items == 192
     assert Beams.start(merged, 1, 2).valid.any()
 
 
@@ -363,8 +363,8 @@ def test_a_place_that_grows_keeps_to_its_memory(tmp_path: Path) -> None:
     third = build_wide(tmp_path, "d3", rows, ids)
     assert {*second.boundaries} < {*third.boundaries} and len(third.shards) > len(second.shards) + 2
     assert max(one.n_items for one in third.shards) < 1.5 * most_rows(3, 2)
-    kept = {one.leaves.file for one in third.shards}
-    assert [one.leaves.file in kept for one in second.shards] == [number != at for number in range(len(second.shards))]
+    files = {one.leaves.file for one in third.shards}
+    assert [one.leaves.file in files for one in second.shards] == [number != at for number in range(len(second.shards))]
     again = build_wide(tmp_path, "d3", rows, ids)
     assert again.shards == third.shards and again.boundaries == third.boundaries
     fewer = build_wide(tmp_path, "d1", few, few_ids)  # small ranges stay
@@ -470,14 +470,14 @@ def test_a_group_that_is_larger_than_memory_is_read_in_parts(tmp_path: Path, kin
 def test_pieces_are_all_rows_in_order(groups: list[list[int]], most: int) -> None:
     """For any groups and limit each row is in one piece, and no piece is empty or larger than the limit."""
     pieces = sharded_build._pieces([str(file) for file in range(len(groups))], groups, most)
-    found = []
+    rows_read = []
     for piece in pieces:
-        assert 1 <= piece.n_rows <= most and len(found) == piece.first
+        assert 1 <= piece.n_rows <= most and len(rows_read) == piece.first
         rows = [(piece.path, group, row) for group in piece.groups for row in range(groups[int(piece.path)][group])]
-        found += rows[piece.skip : piece.skip + piece.n_rows]
+        rows_read += rows[piece.skip : piece.skip + piece.n_rows]
         assert len(rows) == piece.n_rows or len(piece.groups) == 1
-    wanted = [(str(f), g, row) for f, file in enumerate(groups) for g, n in enumerate(file) for row in range(n)]
-    assert found == wanted
+    expected = [(str(f), g, row) for f, file in enumerate(groups) for g, n in enumerate(file) for row in range(n)]
+    assert rows_read == expected
 
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow"])
@@ -493,13 +493,13 @@ def test_reading_holds_a_batch_not_a_file(tmp_path: Path, kind: str) -> None:
         with pa.ipc.new_file(path, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as out:
             out.write_table(table, max_chunksize=1 << 15)
     del table
-    before, most, found = pa.total_allocated_bytes(), 0, 0
+    before, most, n_read = pa.total_allocated_bytes(), 0, 0
     file = TableFile(path, ParquetColumns(COLUMNS, None, "id"))
     assert sum(file.groups()) == n
     for chunk in file.chunks(None, 1 << 15):
-        found += len(chunk.ids)
+        n_read += len(chunk.ids)
         most = max(most, pa.total_allocated_bytes() - before)
-    assert found == n and most < path.stat().st_size / 3
+    assert n_read == n and most < path.stat().st_size / 3
 
 
 def test_strings_count_with_their_bytes(tmp_path: Path) -> None:
@@ -509,13 +509,13 @@ def test_strings_count_with_their_bytes(tmp_path: Path) -> None:
     for kind in ("parquet", "arrow"):
         short = write_day(tmp_path / f"short-{kind}", rows, ids, kind=kind)
         long = write_day(tmp_path / f"long-{kind}", rows, texts, kind=kind)
-        found = [
+        results = [
             ItemIndex.build_distributed(
                 day, tmp_path / f"{day.name}-out", address=None, memory=MEGABYTE, **{**OPTIONS, "vocab_size": 1000}
             )
             for day in (short, long)
         ]
-        assert len(found[1].shards) > 2 * len(found[0].shards)
+        assert len(results[1].shards) > 2 * len(results[0].shards)
         check_same(ItemIndex.load(tmp_path / f"long-{kind}-out"), ItemIndex.build(rows, texts, 1000))
 
 
@@ -540,18 +540,18 @@ def test_a_damaged_arrow_file_is_an_item_error(tmp_path: Path) -> None:
 def test_urls_of_files_are_paths(tmp_path: Path) -> None:
     rows, ids = made_up(300)
     folder = tmp_path / "a day"
-    day, wanted = write_day(folder, rows, ids), ItemIndex.build(rows, ids, 20)
+    day, expected = write_day(folder, rows, ids), ItemIndex.build(rows, ids, 20)
     url = day.as_uri()
     assert url.startswith("file:///") and "%20" in url
     several = [f"{url}/part-{number:03}.parquet" for number in range(3)]
     for source in (url, url.replace("///", "/"), f"{url}/", f"{url}/*.parquet", several):
-        check_same(ItemIndex.build(source, None, 20, columns=COLUMNS, id_column="id"), wanted)
+        check_same(ItemIndex.build(source, None, 20, columns=COLUMNS, id_column="id"), expected)
         ItemIndex.build_distributed(source, f"{url}/out", address=None, shards=2, **OPTIONS)
     for place in (f"{url}/out", f"{url}/out/", f"{url}/out/{MANIFEST}"):
-        check_same(ItemIndex.load(place), wanted)
+        check_same(ItemIndex.load(place), expected)
         assert len(follow(place).items) == 300
     np.save(folder / "rows.npy", rows)
-    check_same(ItemIndex.build(f"{url}/rows.npy", ids, 20), wanted)
+    check_same(ItemIndex.build(f"{url}/rows.npy", ids, 20), expected)
     with pytest.raises(FileNotFoundError):
         ItemIndex.load(f"{url}/nothing/{MANIFEST}")
 

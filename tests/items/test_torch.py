@@ -55,8 +55,8 @@ def test_pieces(device: str, case: Case) -> None:
 
     every = np.arange(-1, index.logits_size + 1, dtype=np.int64)
     grid, choice = np.repeat(nodes[:, None], len(every), 1), np.repeat(every[None], n, 0)
-    got = items.advance(torch.tensor(grid, device=device), torch.tensor(choice, device=device), filters)
-    np.testing.assert_array_equal(got.cpu().numpy(), index.advance(grid, choice, per_node))
+    actual = items.advance(torch.tensor(grid, device=device), torch.tensor(choice, device=device), filters)
+    np.testing.assert_array_equal(actual.cpu().numpy(), index.advance(grid, choice, per_node))
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -69,14 +69,14 @@ def test_steps(device: str, case: Case, normalise: Any, know_level: bool) -> Non
         close = 0.0 if exact and normalise == "none" else 2e-6
         for step, (before, logits, after) in enumerate(searches(case, normalise, exact)):
             level = step if know_level else None
-            got = items.beam_step(
+            actual = items.beam_step(
                 on(device, before),
                 torch.tensor(logits, device=device),
                 normalise=normalise,
                 filters=filters,
                 level=level,
             )
-            same_beams(after, back(got), close)
+            same_beams(after, back(actual), close)
 
 
 @given(case=cases(), width=st.integers(1, 9))
@@ -86,8 +86,10 @@ def test_another_width(case: Case, width: int) -> None:
     filters = items.filters(case.filters, case.n_requests)
     for before, logits, _ in searches(case, "none", True):
         want = case.index.beam_step(before, logits, width=width, normalise="none", filters=case.filters)
-        got = items.beam_step(on("cpu", before), torch.tensor(logits), width=width, normalise="none", filters=filters)
-        same_beams(want, back(got))
+        actual = items.beam_step(
+            on("cpu", before), torch.tensor(logits), width=width, normalise="none", filters=filters
+        )
+        same_beams(want, back(actual))
 
 
 @pytest.mark.parametrize("layout", ["interval", "csr"])
@@ -108,14 +110,14 @@ def test_medium(device: str, layout: Any, skewed: bool) -> None:
         for level in range(5):
             logits = rng.normal(size=(2, 40, 300)).astype(np.float32)
             after = index.beam_step(beams, logits, normalise=normalise, filters=live)  # type: ignore[arg-type]
-            got = items.beam_step(
+            actual = items.beam_step(
                 on(device, beams),
                 torch.tensor(logits, device=device),
                 normalise=normalise,
                 filters=filters,
                 level=level,
             )
-            same_beams(after, back(got), 8e-6)  # four units in the last place of scores near -20
+            same_beams(after, back(actual), 8e-6)  # four units in the last place of scores near -20
             beams = after
 
 
@@ -175,8 +177,8 @@ def test_one_graph(layout: Any, normalisations: tuple[Any, ...], n_steps: int) -
     for operation in (items.allowed, items.children):
         compiled = compile_(operation)
         results = (compiled(nodes, filters), operation(nodes, filters))
-        for got, want in zip(*(x if isinstance(x, tuple) else (x,) for x in results), strict=True):
-            assert torch.equal(got, want)
+        for actual, want in zip(*(x if isinstance(x, tuple) else (x,) for x in results), strict=True):
+            assert torch.equal(actual, want)
     compiled = compile_(items.advance)
     tokens = torch.full_like(nodes, 16)
     assert torch.equal(compiled(nodes, tokens, filters), items.advance(nodes, tokens, filters))

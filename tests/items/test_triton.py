@@ -52,8 +52,8 @@ def test_pieces(case: Case) -> None:
     np.testing.assert_array_equal(masked.cpu().numpy(), index.mask_logits(logits, nodes, per_node))
     every = np.arange(-1, index.logits_size + 1, dtype=np.int64)
     grid, choice = np.repeat(nodes[:, None], len(every), 1), np.repeat(every[None], n, 0)
-    got = items.advance(torch.tensor(grid, device=DEVICE), torch.tensor(choice, device=DEVICE), filters)
-    np.testing.assert_array_equal(got.cpu().numpy(), index.advance(grid, choice, per_node))
+    actual = items.advance(torch.tensor(grid, device=DEVICE), torch.tensor(choice, device=DEVICE), filters)
+    np.testing.assert_array_equal(actual.cpu().numpy(), index.advance(grid, choice, per_node))
 
 
 @given(case=cases(), normalise=st.sampled_from(["full", "level", "valid", "none"]), exact=st.booleans())
@@ -62,8 +62,8 @@ def test_steps(case: Case, normalise: Any, exact: bool) -> None:
     items = TritonItems(case.index, DEVICE)
     filters = items.filters(case.filters, case.n_requests)
     for before, logits, after in searches(case, normalise, exact):
-        got = items.beam_step(on(before), torch.tensor(logits, device=DEVICE), normalise=normalise, filters=filters)
-        same_beams(after, back(got), 0.0 if exact and normalise == "none" else 2e-6)
+        actual = items.beam_step(on(before), torch.tensor(logits, device=DEVICE), normalise=normalise, filters=filters)
+        same_beams(after, back(actual), 0.0 if exact and normalise == "none" else 2e-6)
 
 
 @pytest.mark.parametrize("layout", ["interval", "csr"])
@@ -82,8 +82,10 @@ def test_hubs(layout: Any, much: bool) -> None:
         for _ in range(index.n_levels):
             logits = rng.normal(size=(2, width, n_codes)).astype(np.float32)
             after = index.beam_step(beams, logits, normalise=normalise, filters=live)  # type: ignore[arg-type]
-            got = items.beam_step(on(beams), torch.tensor(logits, device=DEVICE), normalise=normalise, filters=filters)  # type: ignore[arg-type]
-            same_beams(after, back(got), 8e-6)
+            actual = items.beam_step(
+                on(beams), torch.tensor(logits, device=DEVICE), normalise=normalise, filters=filters
+            )  # type: ignore[arg-type]
+            same_beams(after, back(actual), 8e-6)
             beams = after
 
 

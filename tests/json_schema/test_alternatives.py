@@ -1,7 +1,7 @@
-"""Applicators over objects: every small document, in more than one order, gets the verdict of jsonschema-rs.
+"""Applicators over objects: every small document, in several orders, gets the verdict of jsonschema-rs.
 
-Alternatives are told apart by constants, by names and by conditions on some member (``oneOf`` and ``not`` make those);
-the parser carries what the grammar does not spell out.
+Alternatives differ by constants, by names and by conditions on some member (from ``oneOf`` and ``not``).  The parser
+carries conditions that the grammar does not express.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ schemas = st.recursive(objects, applied, max_leaves=10)
 
 
 def spelled(document: Any) -> list[bytes]:
-    """A document in every order of its members, the one in which it is given first."""
+    """Return a document in every order of its members, its own order first."""
     if not isinstance(document, dict):
         return [json.dumps(document).encode()]
     return [json.dumps(dict(order)).encode() for order in permutations(document.items())]
@@ -96,19 +96,19 @@ def test_every_small_document(schema: dict[str, Any], order: Any, mode: Any) -> 
         return
     for document, is_valid in zip(DOCUMENTS, valid, strict=True):
         texts = spelled(document)
-        taken = []
+        accepted = []
         for text in texts[:1] if order == "any" or not is_valid else texts:
             state.reset()
-            taken.append(state.commit_bytes(text) and state.is_accepting())
-            if order == "declared" and taken[-1]:
+            accepted.append(state.commit_bytes(text) and state.is_accepting())
+            if order == "declared" and accepted[-1]:
                 break
         if order == "any" and len(texts) > 1:
             state.reset()
-            taken.append(state.commit_bytes(texts[-1]) and state.is_accepting())
-        assert any(taken) == is_valid and (order == "declared" or all(taken) == is_valid), document
+            accepted.append(state.commit_bytes(texts[-1]) and state.is_accepting())
+        assert any(accepted) == is_valid and (order == "declared" or all(accepted) == is_valid), document
 
 
-# n alternatives whose product would be a power of n, and what is valid against them.
+# n alternatives whose product would be a power of n, and valid documents.
 MANY: dict[str, tuple[Any, list[Any], list[Any]]] = {
     "conditions on a constant": (
         {"allOf": [{"if": record(f"k{i}"), "then": {"required": [f"p{i}"]}} for i in range(60)]},
@@ -172,13 +172,13 @@ def test_many_alternatives_without_a_product(name: str, order: Any) -> None:
     state = wfsa.compile_json_schema(
         schema, VOCAB, mode="lazy", property_order=order
     ).start()
-    assert time.thread_time() - begin < 10  # a tenth of a second; ten times that under sanitizers; a product: minutes
+    assert time.thread_time() - begin < 10  # 0.1 s, 1 s under sanitizers; minutes as a product
     for document in [*valid, *invalid]:
         assert jsonschema_rs.is_valid(schema, document) == (document in valid)
         members = [*document.items()]
         texts = [dict(members[i:] + members[:i]) for i in range(len(members) or 1)]
-        taken = []
+        accepted = []
         for text in texts:
             state.reset()
-            taken.append(state.commit_bytes(json.dumps(text).encode()) and state.is_accepting())
-        assert any(taken) == (document in valid) and (order == "declared" or len({*taken}) == 1), document
+            accepted.append(state.commit_bytes(json.dumps(text).encode()) and state.is_accepting())
+        assert any(accepted) == (document in valid) and (order == "declared" or len({*accepted}) == 1), document

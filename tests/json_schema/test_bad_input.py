@@ -1,7 +1,7 @@
-"""What bad schemas get: a SchemaError or a LimitError that names the place, in bounded time, and nothing else.
+"""Bad schemas get a SchemaError or a LimitError that names the place, in bounded time.
 
-Wrong types for every keyword, values out of range, references that lead nowhere, patterns that are none, and schemas
-made to blow up.  No test here fails because a machine is slow: bounds on seconds are tens of times what is measured.
+The schemas have wrong types for every keyword, values out of range, references without targets, invalid patterns, and
+constructions of exponential size.  No test fails because a machine is slow: bounds are tens of times the measured time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SECONDS = 60  # of processor time for one schema; the slowest here takes two
 
 
 def refused(schema: Any, **keywords: Any) -> str:
-    """The message of the error that a schema gets."""
+    """Return the message of the error that a schema gets."""
     begin = time.thread_time()
     with pytest.raises((wfsa.errors.SchemaError, wfsa.errors.LimitError)) as info:
         wfsa.compile_json_schema(schema, BYTES, **keywords)
@@ -42,7 +42,7 @@ KINDS: dict[str, Any] = {
     "null": None, "true": True, "number": 3, "fraction": 1.5, "negative": -1, "text": "x", "list": [], "names": ["a"],
     "numbers": [1], "object": {}, "map": {"a": 1}, "bytes": b"x", "set": {1}, "nan": math.nan,
 }  # fmt: skip
-# Which of the kinds above each keyword takes; "" is a keyword for which everything is right.
+# The kinds that each keyword takes; "" is a keyword that takes every kind.
 SCHEMA = {"true", "object"}
 RIGHT: dict[str, set[str]] = {
     "type": set(), "enum": {"list", "names", "numbers"}, "const": {*KINDS} - {"bytes", "set", "nan"},
@@ -76,29 +76,29 @@ def test_wrong_types(keyword: str) -> None:
 
 
 @pytest.mark.parametrize("word", ["then", "else"])
-def test_wrong_types_beside_if(word: str) -> None:
+def test_wrong_types_next_to_if(word: str) -> None:
     assert f"at $.{word}" in refused({"if": True, word: 3})
 
 
 @pytest.mark.parametrize("word", ["minContains", "maxContains"])
-def test_wrong_types_beside_contains(word: str) -> None:
+def test_wrong_types_next_to_contains(word: str) -> None:
     for value in (None, "x", -1, 1.5, [1], math.inf):
         assert f"at $.{word}" in refused({"contains": True, word: value})
 
 
 @pytest.mark.parametrize("holder", ["allOf", "anyOf", "oneOf", "prefixItems"])
-def test_lists_of_no_schemas(holder: str) -> None:
+def test_lists_of_non_schemas(holder: str) -> None:
     assert f"at $.{holder}[1]" in refused({holder: [True, 3]})
 
 
 @pytest.mark.parametrize("holder", ["properties", "patternProperties", "dependentSchemas", "dependencies"])
-def test_maps_of_no_schemas(holder: str) -> None:
+def test_maps_of_non_schemas(holder: str) -> None:
     schema = {"$schema": "http://json-schema.org/draft-07/schema#"} if holder == "dependencies" else {}
     for value in (3, None, "x", [1]):
         assert f"at $.{holder}" in refused({**schema, holder: {"a": value}})
 
 
-def test_names_that_are_no_text() -> None:
+def test_names_that_are_not_text() -> None:
     assert "at $.properties" in refused({"properties": {1: True}})
     assert "at $.patternProperties" in refused({"patternProperties": {1: True}})
     assert "at $.dependentRequired" in refused({"dependentRequired": {1: ["a"]}})
@@ -129,7 +129,7 @@ COUNTED = {"Length": ("a", "b"), "Items": ([1], [2]), "Properties": ({"a": 1}, {
 @pytest.mark.parametrize("count", [(1 << 31) - 2, (1 << 31) - 1, 1 << 31, 1 << 63, 10**30])
 @pytest.mark.parametrize("what", COUNTED)
 def test_counts_beyond_any_document(what: str, count: int) -> None:
-    """More than fits into 32 bits.  No document is so long: an upper bound allows all, a lower one what may go on."""
+    """Counts above 32 bits exceed every document: an upper bound allows all, and a lower bound all prefixes."""
     few = json.dumps(COUNTED[what][0]).encode()
     for order in ("declared", "any"):
         keywords: dict[str, Any] = {"mode": "lazy", "property_order": order}
@@ -150,12 +150,12 @@ def test_multiples_of_nothing(value: Any) -> None:
 
 
 @pytest.mark.parametrize("text", ['{"minimum": NaN}', '{"minimum": Infinity}', '{"enum": [-Infinity]}', "{'a': 1}", ""])
-def test_texts_that_are_no_json(text: str) -> None:
+def test_texts_that_are_not_json(text: str) -> None:
     assert refused(text).endswith("at $")
 
 
 def test_numbers_at_the_edge() -> None:
-    """Large, and taken: beyond what a float holds, exactly."""
+    """Numbers larger than a float are taken exactly."""
     state = wfsa.compile_json_schema('{"type": "integer", "minimum": 1e400}', BYTES, mode="lazy").start()
     assert state.commit_bytes(b"1" + b"0" * 400) and state.is_accepting()
     state = wfsa.compile_json_schema('{"type": "integer", "maximum": 1e400}', BYTES, mode="lazy").start()
@@ -213,17 +213,17 @@ BLOW_UPS = {
 
 
 @pytest.mark.parametrize("pattern", BLOW_UPS.values(), ids=BLOW_UPS)
-def test_patterns_that_blow_up(pattern: str) -> None:
+def test_patterns_of_exponential_size(pattern: str) -> None:
     said = refused({"properties": {"p": {"type": "string", "pattern": pattern}}}, mode="lazy")
     assert "at $.properties.p" in said and "max_terminal_states" in said
 
 
-def test_patterns_that_blow_up_together() -> None:
+def test_patterns_of_exponential_size_together() -> None:
     both = [{"pattern": f".*{chr(97 + i)}.*{chr(98 + i)}.*{chr(99 + i)}"} for i in range(20)]
     assert "at $" in refused({"type": "string", "allOf": both}, mode="lazy")
 
 
-def test_patterns_that_look_worse_than_they_are() -> None:
+def test_patterns_that_only_seem_exponential() -> None:
     for pattern in (r"^(?:\S+\s+){0,49}\S+$", "|".join(f"w{i}x{i * 7}" for i in range(2000)), "^(a|a)*$", "^(a*)*b$"):
         state = wfsa.compile_json_schema({"type": "string", "pattern": pattern}, BYTES, mode="lazy").start()
         assert state.commit_bytes(b'"')
@@ -311,7 +311,7 @@ HARMLESS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("schema", HARMLESS.values(), ids=HARMLESS)
-def test_what_only_looks_like_a_bomb(schema: Any) -> None:
+def test_schemas_that_only_seem_exponential(schema: Any) -> None:
     wfsa.compile_json_schema(schema, BYTES, mode="lazy").start().get_mask()
 
 
@@ -324,7 +324,7 @@ def test_values_that_contain_themselves() -> None:
         assert "deeper than" in refused(schema)
 
 
-def test_a_search_for_identifiers_in_what_is_deep() -> None:
+def test_a_search_for_identifiers_in_deep_values() -> None:
     deep: Any = {}
     for _ in range(100_000):
         deep = {"items": deep}
@@ -339,8 +339,8 @@ def test_a_time_limit_holds_in_the_front_end() -> None:
     assert time.thread_time() - begin < SECONDS
 
 
-def test_nothing_is_kept_of_refused_schemas() -> None:
-    """A thousand refusals, and no more objects than after the first hundred."""
+def test_refused_schemas_leave_no_objects() -> None:
+    """A thousand refusals leave no more objects than the first hundred."""
 
     def refuse(n: int) -> int:
         for i in range(n):

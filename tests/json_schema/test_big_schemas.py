@@ -104,12 +104,12 @@ def timed(make: Callable[[], wfsa.Constraint]) -> wfsa.Constraint:
 @pytest.mark.parametrize("mode", ["lazy", "ahead"])
 @pytest.mark.parametrize("name", BIG)
 def test_big(name: str, mode: str) -> None:
-    schema, taken, refused = BIG[name]
+    schema, accepted, refused = BIG[name]
     constraint = timed(lambda: wfsa.compile_json_schema(schema, BYTES, mode=mode))
-    for document in (*taken, *refused):
+    for document in (*accepted, *refused):
         state = constraint.start()
         whole = state.commit_bytes(json.dumps(document, ensure_ascii=False).encode()) and state.is_accepting()
-        assert whole == any(document is other for other in taken), str(document)[:100]
+        assert whole == any(document is other for other in accepted), str(document)[:100]
 
 
 def test_128_tools() -> None:

@@ -1,4 +1,4 @@
-"""check_json_schema: the report without a vocabulary, and limits on what comes from outside."""
+"""check_json_schema returns the report without a vocabulary, and limits schemas from outside."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ LARGE = {"properties": {"x": {"type": "string", "pattern": "^(a|b)*a(a|b){14}$",
 @pytest.mark.parametrize(
     "options", [wfsa.grammar.json_schema.SchemaOptions(), LENIENT, wfsa.grammar.json_schema.SchemaOptions.strict()]
 )
-def test_it_is_the_report_of_the_constraint(options: wfsa.grammar.json_schema.SchemaOptions, tmp_path: Path) -> None:
+def test_the_report_equals_that_of_the_constraint(
+    options: wfsa.grammar.json_schema.SchemaOptions, tmp_path: Path
+) -> None:
     for schema in (SCHEMA, True, {"enum": [1, "a"]}, {"$ref": "#/$defs/a", "$defs": {"a": {"type": "null"}}}):
         report = wfsa.check_json_schema(schema, **options.keywords())
         constraint = wfsa.compile_json_schema(schema, byte_vocab(), **options.keywords())
@@ -37,7 +39,7 @@ def test_it_is_the_report_of_the_constraint(options: wfsa.grammar.json_schema.Sc
         assert type(loaded) is wfsa.inspect.SchemaReport and loaded == report and hash(loaded) == hash(report)
 
 
-def test_a_report_is_a_sequence_that_tells_about_itself() -> None:
+def test_a_report_is_a_sequence_with_a_readable_form() -> None:
     report = wfsa.check_json_schema(SCHEMA)
     assert len(report) == len(report.entries) == len(list(report)) and report[0] == report.entries[0]
     assert report[1:] == report.entries[1:] and report[-1] in report
@@ -53,7 +55,7 @@ def test_a_report_is_a_sequence_that_tells_about_itself() -> None:
     assert report != list(report) and pickle.loads(pickle.dumps(report)) == copy.copy(report) == report
 
 
-def test_what_cannot_be_enforced() -> None:
+def test_unenforceable_keywords_are_refused() -> None:
     with pytest.raises(wfsa.errors.LimitError, match=r"x.*raise max_terminal_states"):
         wfsa.check_json_schema(LARGE, max_terminal_states=5000)
     (widened,) = wfsa.check_json_schema(LARGE, **LENIENT.keywords(), max_terminal_states=5000).widened
@@ -63,7 +65,7 @@ def test_what_cannot_be_enforced() -> None:
             wfsa.check_json_schema(schema)
 
 
-def test_misspelt_keywords_are_told() -> None:
+def test_misspelt_keywords_are_reported() -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         wfsa.check_json_schema({"propertes": {}})
@@ -71,7 +73,7 @@ def test_misspelt_keywords_are_told() -> None:
 
 
 def shared(levels: int) -> Any:
-    """2^levels schemas out of `levels` dicts."""
+    """Return 2^levels schemas made of `levels` dicts."""
     schema: Any = {"type": "null"}
     for _ in range(levels):
         schema = {"allOf": [schema, schema]}

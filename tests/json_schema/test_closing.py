@@ -34,13 +34,13 @@ FORBIDDING: list[tuple[Any, list[Any], list[Any]]] = [
     ({**A, "dependentSchemas": {"a": B}}, [{"a": 1, "b": 1}], [{"b": 1}]),
     ({"patternProperties": {"^x": {}}, **A}, [{"a": 1, "xx": 1}, {"x": 1}], [{"b": 1}]),
     ({"patternProperties": {"^x": {}}}, [{"x1": 1}], [{"b": 1}]),
-    # Said by the schema itself.
+    # The schema itself has the keyword.
     ({**A, "additionalProperties": True}, [{"b": 1}], []),
     ({**A, "additionalProperties": {"type": "integer"}}, [{"b": 1}], [{"b": "x"}]),
     ({**A, "unevaluatedProperties": True}, [{"b": 1}], []),
     ({"allOf": [A, {"additionalProperties": {"type": "null"}}]}, [{"b": None}], [{"b": 1}]),
     ({**A, "unevaluatedProperties": False, "allOf": [B]}, [{"a": 1, "b": 1}], [{"c": 1}]),
-    # Nothing is named, or nothing is said about objects.
+    # No name, or no keyword about objects.
     ({"type": "object"}, [{}], [{"a": 1}]),
     ({"type": ["object", "null"], "minProperties": 0}, [{}, None], [{"a": 1}]),
     ({}, [{"a": 1}, [{"b": 1}]], []),
@@ -53,7 +53,7 @@ FORBIDDING: list[tuple[Any, list[Any], list[Any]]] = [
     ({"properties": {"a": A}}, [{"a": {"a": 1}}], [{"a": {"b": 1}}]),
     ({"allOf": [{"properties": {"a": A}}, {"properties": {"a": B}}]}, [{"a": {"a": 1, "b": 1}}], [{"a": {"c": 1}}]),
     ({"properties": {"a": {"$ref": "#"}, "n": {"type": "integer"}}}, [{"a": {"a": {"n": 1}}}], [{"a": {"b": 1}}]),
-    # What `not` and `oneOf` compare with is the schema as it stands.
+    # `not` and `oneOf` compare with the original schema.
     ({**A, "not": {"properties": {"a": {"type": "integer"}}}}, [{"a": "x"}], [{"a": 1}, {}, {"b": 1}]),
     ({"oneOf": [{**A, "required": ["a"]}, {**B, "required": ["b"]}]}, [{"a": 1}, {"b": 1}], [{"a": 1, "b": 1}, {}]),
     ({"type": "array", "uniqueItems": True, "items": {"type": "object"}}, [[], [{}]], [[{}, {}]]),
@@ -96,7 +96,7 @@ STRICT = {
 
 
 def made_strict(schema: Any) -> Any:
-    """What OpenAI's libraries make of a schema."""
+    """Return a schema as OpenAI's libraries make it strict."""
     if isinstance(schema, list):
         return [made_strict(child) for child in schema]
     if not isinstance(schema, dict):
@@ -132,7 +132,7 @@ def test_strict_takes_other_options() -> None:
         SchemaOptions.strict(additional_properties=False)
 
 
-def test_a_name_that_is_required_and_not_named() -> None:
+def test_a_required_name_that_is_not_a_property() -> None:
     with pytest.raises(wfsa.errors.SchemaError, match="'b' is required and"):
         read_json_schema({"type": "object", **A, "required": ["b"]}, FORBID)
 

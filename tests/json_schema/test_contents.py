@@ -1,4 +1,4 @@
-"""contentEncoding and contentMediaType of draft 7, against jsonschema-rs."""
+"""contentEncoding and contentMediaType of draft 7 agree with jsonschema-rs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def takes(constraint: wfsa.Constraint, value: Any) -> bool:
 
 @pytest.mark.parametrize("name", ENCODINGS)
 def test_encodings(name: str) -> None:
-    """Every end of a text, with any padding and with bits that are not 0."""
+    """The texts have every end, with any padding and with bits that are not 0."""
     schema = {"type": "string", "contentEncoding": name}
     yes, no = compiled(schema), compiled({"not": schema})
     oracle = jsonschema_rs.Draft7Validator(schema)
@@ -60,7 +60,7 @@ def test_texts_of_json(text: str, valid: bool) -> None:
     schema = {"type": "string", "contentMediaType": JSON}
     assert jsonschema_rs.Draft7Validator(schema).is_valid(text) == valid
     assert takes(compiled(schema), text) == valid
-    if valid:  # what is outside is known in part
+    if valid:  # values outside are only partly known
         assert not takes(compiled({"not": schema}), text)
 
 

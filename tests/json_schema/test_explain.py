@@ -1,4 +1,4 @@
-"""What a user is told in a schema's words: why a token is refused, and why a schema has no document."""
+"""Explanations in the terms of a schema: why a token is refused, and why a schema has no document."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ REFERRED = {
 
 
 def explained(schema: Any, text: str, token: str | None, **options: Any) -> str:
-    """What is said of a token (None: the end) after `text`."""
+    """Return the explanation of a token (None: the end) after `text`."""
     tokens = [BYTES.tokens[i] for i in range(256)]
     vocab = wfsa.Vocab([*tokens, b"</s>", (token or "x").encode()], special_token_ids=[END], eos_token_ids=[END])
     compiler = wfsa.compile_tools if isinstance(schema, list) else wfsa.compile_json_schema
@@ -91,7 +91,7 @@ REFUSED = [
     (REFERRED, "[", "2", "/$defs/a~1b/anyOf/0/const: only 1; /$defs/a~1b/anyOf/1/type: a string"),
     ({"allOf": [{"required": ["a"]}, {"properties": {"a": {"minimum": 3}}}]}, '{"a": ', "-",
      "/allOf/1/properties/a/minimum: at least 3"),
-    # where a number ends, and what only an array or object knows
+    # the end of a number, and conditions of a whole array or object
     ({"items": {"type": "integer", "minimum": 100}}, "[12", ",", "/items/minimum: at least 100"),
     ({"prefixItems": [{"const": 1}, {"const": 2}]}, "[1, ", "3", "/prefixItems/1/const: only 2"),
     ({"patternProperties": {"^x": {"type": "null"}}}, '{"xy": ', "1", "/patternProperties/^x/type: null"),
@@ -109,7 +109,7 @@ REFUSED = [
      '{"name": "', "x", 'a call/name: one of "get", "put"'),
     ([{"name": "get", "parameters": {"properties": {"n": {"type": "integer"}}, "required": ["n"]}}, {"name": "put"}],
      '{"name": "get", "arguments": {', "}", '/0/parameters/required: "n" is missing'),
-    # what no JSON text does is said as before
+    # bytes that no JSON text has are explained without the schema
     (PERSON, '{"name": "bo", "age": 1}', "x", "expected the end of the text"),
     (PERSON, '{"name"', "1", 'expected "name":'),
 ]  # fmt: skip
@@ -152,7 +152,7 @@ def test_after_saving(tmp_path: Path) -> None:
 
 @given(schemas, st.lists(st.integers(0, 255), max_size=12))
 def test_random_schemas(schema: dict[str, Any], choices: list[int]) -> None:
-    """Whatever is refused is explained: nothing is raised, and the state stays as it was."""
+    """Every refused token is explained without an exception, and the state does not change."""
     try:
         state = wfsa.compile_json_schema(schema, BYTES, mode="lazy").start()
     except wfsa.WfsaError:
@@ -223,11 +223,11 @@ EMPTY = [
 
 @pytest.mark.parametrize(("schema", "places"), EMPTY)
 def test_a_contradiction_shows_both_places(schema: Any, places: str) -> None:
-    kept = json.dumps(schema)
+    before = json.dumps(schema)
     with pytest.raises(wfsa.errors.SchemaError) as info:
         wfsa.compile_json_schema(schema, BYTES)
     assert f"no document satisfies the schema: {places}" in str(info.value)
-    assert json.dumps(schema) == kept, "the caller's schema is left alone"
+    assert json.dumps(schema) == before, "the caller's schema is left alone"
 
 
 def test_a_contradiction_in_a_large_schema() -> None:
@@ -240,8 +240,8 @@ def test_a_contradiction_in_a_large_schema() -> None:
     }  # fmt: skip
     with pytest.raises(wfsa.errors.SchemaError) as info:
         wfsa.compile_json_schema(schema, BYTES)
-    told = '$["$defs"].n.type: an integer against $.properties.a.properties.b.allOf[1].type: a string at'
-    assert told in str(info.value)
+    message = '$["$defs"].n.type: an integer against $.properties.a.properties.b.allOf[1].type: a string at'
+    assert message in str(info.value)
 
 
 def test_a_message_has_one_notation_of_places() -> None:

@@ -104,12 +104,12 @@ def listed(schema: Any) -> dict[Any, Any] | None:
 
 @given(schemas)
 def test_all_of_them_and_no_others(schema: Any) -> None:
-    found = listed(schema)
-    if found is None:
+    values = listed(schema)
+    if values is None:
         return
     validator = jsonschema_rs.validator_for({"allOf": [schema]})
-    assert all(validator.is_valid(float(v) if hasattr(v, "to_integral_value") else v) for v in found.values())
-    assert {json_key(v) for v in UNIVERSE if validator.is_valid(v)} <= found.keys()
+    assert all(validator.is_valid(float(v) if hasattr(v, "to_integral_value") else v) for v in values.values())
+    assert {json_key(v) for v in UNIVERSE if validator.is_valid(v)} <= values.keys()
 
 
 @pytest.mark.parametrize(
@@ -131,19 +131,19 @@ def test_all_of_them_and_no_others(schema: Any) -> None:
     ],
 )
 def test_how_many(schema: Any, n: int | None) -> None:
-    found = listed(schema)
-    assert (None if found is None else len(found)) == n
+    values = listed(schema)
+    assert (None if values is None else len(values)) == n
 
 
 @given(schemas)
 def test_counts_agree_with_lists(schema: Any) -> None:
     """The number of listed values is within the bounds, and few scalars are counted exactly."""
-    found = listed(schema)
-    if found is None:
+    values = listed(schema)
+    if values is None:
         return
     document = Document(schema, 2020, SchemaOptions())
     count = ValueCounts(Alternatives(document)).of((schema, "$"))
-    assert count.least <= len(found) <= count.most
+    assert count.least <= len(values) <= count.most
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The table of keywords: each row does what it says, and one more row is all that a keyword needs."""
+"""The rows of the table of keywords are consistent, and a new keyword needs only one more row."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TARGET = {"$anchor": "here", "const": 1}
 
 
 def holders(row: Keyword) -> Iterator[tuple[Any, tuple[Any, ...]]]:
-    """Values of a keyword that hold `TARGET` in each of the ways, and the steps to it."""
+    """Yield values of a keyword that contain `TARGET` in each way, and the steps to it."""
     if Holds.ONE in row.holds:
         yield TARGET, (row.name,)
     if Holds.LIST in row.holds:
@@ -54,7 +54,7 @@ def test_row_is_whole(row: Keyword) -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_references_lead_into_what_holds_schemas_and_nowhere_else(row: Keyword) -> None:
+def test_references_lead_exactly_into_values_with_schemas(row: Keyword) -> None:
     for value, steps in holders(row):
         schema = {row.name: value}
         assert (steps, TARGET) in list(subschemas(schema))

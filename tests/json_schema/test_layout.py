@@ -51,10 +51,10 @@ def nested(depth: int) -> Any:
 
 
 def test_recursion_down_to_max_depth() -> None:
-    found = documents(TREE, whitespace="indent", indent=3, max_depth=4)
-    assert [json.dumps(nested(n), indent=3).encode() in found for n in range(7)] == [True] * 5 + [False] * 2
+    texts = documents(TREE, whitespace="indent", indent=3, max_depth=4)
+    assert [json.dumps(nested(n), indent=3).encode() in texts for n in range(7)] == [True] * 5 + [False] * 2
     flat: Any = {"type": "null"}
-    for _ in range(30):  # what is not recursive may be deeper
+    for _ in range(30):  # values that are not recursive may be deeper
         flat = {"type": "object", "properties": {"child": flat}, "required": ["child"], "additionalProperties": False}
     value: Any = None
     for _ in range(30):
@@ -73,20 +73,20 @@ def test_only_deeper_documents_is_a_limit() -> None:
 
 
 def test_a_bound_on_whitespace() -> None:
-    found = documents({"type": "array", "items": {"type": "null"}}, max_whitespace=3)
+    texts = documents({"type": "array", "items": {"type": "null"}}, max_whitespace=3)
     for text, good in (("[]", True), (" \t\n[\r\n ]", True), ("[    ]", False), ("[null   ,   null]", True)):
-        assert (text.encode() in found) == good, text
+        assert (text.encode() in texts) == good, text
 
 
 def test_whitespace_as_far_as_printing_needs_it() -> None:
-    found = documents({"type": "array", "items": {}})
+    texts = documents({"type": "array", "items": {}})
     value: Any = {"a": [1, {"b": ["    ", []]}], "\\\"": {}}
     for indent in (None, 0, 1, 2, 4, "\t"):
         text = json.dumps([value], indent=indent)
-        assert text.encode() in found and text.replace("\n", "\r\n").encode() in found, text
+        assert text.encode() in texts and text.replace("\n", "\r\n").encode() in texts, text
     for text, good in (("\n\n[]", True), ("   []", False), ("[" + 6 * " " + "]", True), ("[" + 7 * " " + "]", False)):
-        assert (text.encode() in found) == good, text
-    assert json.dumps([value], indent=12).encode() not in found
+        assert (text.encode() in texts) == good, text
+    assert json.dumps([value], indent=12).encode() not in texts
     assert json.dumps([value], indent=12).encode() in documents({"type": "array"}, max_whitespace=None)
 
 

@@ -1,7 +1,7 @@
-"""``SchemaOptions(lenient=True)``: what cannot be enforced is dropped where it stands, and the report lists it.
+"""``SchemaOptions(lenient=True)`` drops keywords that cannot be enforced, each at its place, and reports them.
 
-Invariant: without ``lenient`` each of these is an error; with it no valid document is refused because of what is
-dropped, and everything beside it is enforced.
+Invariant: without ``lenient`` each of these is an error.  With it no valid document is refused because of a dropped
+keyword, and all other keywords are enforced.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..oracles.spellings import spelled_value
 from .test_random_schemas import SCALARS, keywords, parts_of, values
 
 LENIENT = SchemaOptions(lenient=True)
-BACK = "^(a+)b\\1$"  # no regular language
+BACK = "^(a+)b\\1$"  # not a regular language
 MANY = 999_999_937
 
 # (schema, its widened places, valid documents, invalid ones that are still refused)
@@ -62,7 +62,7 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str]], list[str], list[str]]] 
 
 
 @pytest.mark.parametrize(("schema", "places", "valid", "invalid"), CASES, ids=[str(case[1]) for case in CASES])
-def test_widened_where_it_stands(
+def test_keywords_are_widened_at_their_place(
     schema: dict[str, Any], places: list[tuple[str, str]], valid: list[str], invalid: list[str]
 ) -> None:
     with pytest.raises((SchemaError, LimitError)):
@@ -72,8 +72,8 @@ def test_widened_where_it_stands(
     documents = Documents(lowered.grammar)
     assert [text for text in valid if text.encode() not in documents] == []
     assert [text for text in invalid if text.encode() in documents] == []
-    found = [(e.pointer, e.keyword) for e in lowered.report if e.status == "widened"]
-    assert set(places) <= set(found), found
+    widened = [(e.pointer, e.keyword) for e in lowered.report if e.status == "widened"]
+    assert set(places) <= set(widened), widened
 
 
 def test_nothing_is_widened_needlessly() -> None:
@@ -82,13 +82,13 @@ def test_nothing_is_widened_needlessly() -> None:
     assert all(entry.status != "widened" for entry in read_json_schema(schema, LENIENT).report)
 
 
-def test_what_is_dropped_is_not_remembered() -> None:
-    """A terminal without its multipleOf was kept for later schemas, which did not say so, or were not lenient."""
+def test_dropped_keywords_do_not_affect_later_schemas() -> None:
+    """A terminal without its multipleOf was once cached for later schemas, which had no report of it or were strict."""
     conditions = {"type": "integer", "multipleOf": MANY, "minimum": 8}
     for _ in range(2):
         lowered = read_json_schema({"properties": {"a": conditions, "b": dict(conditions)}}, LENIENT)
-        found = [(e.pointer, e.keyword) for e in lowered.report if e.status == "widened"]
-        assert found == [("/properties/a", "multipleOf"), ("/properties/b", "multipleOf")]
+        widened = [(e.pointer, e.keyword) for e in lowered.report if e.status == "widened"]
+        assert widened == [("/properties/a", "multipleOf"), ("/properties/b", "multipleOf")]
     with pytest.raises(LimitError):
         read_json_schema(conditions)
 
@@ -152,5 +152,5 @@ def test_lenient_refuses_nothing_valid(schema: dict[str, Any], drawn: list[Any],
     for instance in [*data.draw(st.lists(st.sampled_from(SCALARS), max_size=6)), *drawn, *parts_of(schema)]:
         text = data.draw(spelled_value(instance))
         assert json.loads(text) == instance
-        taken, valid = text.encode() in documents, validator.is_valid(instance)
-        assert taken >= valid if widened else taken == valid, text
+        accepted, valid = text.encode() in documents, validator.is_valid(instance)
+        assert accepted >= valid if widened else accepted == valid, text

@@ -1,4 +1,4 @@
-"""Objects of very many optional properties are lists with an order; they say what the chains of small objects say."""
+"""Objects with very many optional properties are lists with an order, with the same language as chains."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def compiled(schema: Any, limit: int) -> wfsa.Constraint:
 
 
 def says(schema: Any, documents: list[Any]) -> None:
-    """The next bytes behind every prefix of the documents are the same, and so is a shortest end's length."""
+    """Check that the next bytes after every prefix of the documents are equal, and the length of a shortest end."""
     chains, lists = compiled(schema, 1 << 30), compiled(schema, -1)
     for document in documents:
         one, two = chains.start(), lists.start()
         for byte in json.dumps(document, ensure_ascii=False).encode():
             assert one.next_bytes() == two.next_bytes(), (one.output_bytes(), document)
-            taken = one.commit_bytes(bytes([byte]))
-            assert two.commit_bytes(bytes([byte])) == taken
-            if not taken:
+            accepted = one.commit_bytes(bytes([byte]))
+            assert two.commit_bytes(bytes([byte])) == accepted
+            if not accepted:
                 break
         assert one.is_accepting() == two.is_accepting()
         ends = [state.shortest_completion(500) for state in (one, two)]
@@ -44,7 +44,7 @@ def says(schema: Any, documents: list[Any]) -> None:
 
 @settings(max_examples=max(1, settings().max_examples // 3))
 @given(schemas, st.lists(values, max_size=4))
-def test_lists_say_what_chains_say(schema: dict[str, Any], drawn: list[Any]) -> None:
+def test_lists_have_the_language_of_chains(schema: dict[str, Any], drawn: list[Any]) -> None:
     try:
         says(schema, [*SCALARS[:2], [], {}, *drawn, *parts_of(schema)])
     except (wfsa.errors.SchemaError, wfsa.errors.LimitError):

@@ -1,4 +1,4 @@
-"""References to JSON Schema's own meta-schemas, which are known without any package and without a fetch.
+"""References to JSON Schema's own meta-schemas work without any package and without a fetch.
 
 The judge is jsonschema-rs, which has the meta-schemas, too.
 """
@@ -123,7 +123,7 @@ def test_a_schema_extends_a_meta_schema() -> None:
 
 
 def test_random_schemas_under_the_meta_schemas() -> None:
-    """Objects of a few keywords and values at random: what the meta-schema accepts is what the judge accepts."""
+    """The meta-schema and the judge accept the same random objects of a few keywords and values."""
     rng = random.Random(5)
     words = ["type", "items", "not", "allOf", "properties", "minimum", "required", "$ref", "$id", "title", "enum"]
     values = []

@@ -1,4 +1,4 @@
-"""Misspelt keywords: told, with their place and what was probably meant; words that are meant are not."""
+"""Misspelt keywords are reported with their place and the probable word; other unknown words are not."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def warned(schema: Any, compiler: Any = wfsa.compile_json_schema) -> list[str]:
     return [str(w.message) for w in caught]
 
 
-def test_a_slip_is_told_with_its_place() -> None:
+def test_a_misspelt_keyword_is_reported_with_its_place() -> None:
     (message,) = warned({"properties": {"a": {"propertes": {}, "type": "object"}}})
     assert "'propertes' at $.properties.a (probably 'properties')" in message
 
@@ -60,11 +60,11 @@ def test_keywords_of_other_drafts_are_known() -> None:
     assert warned({"$schema": "http://json-schema.org/draft-04/schema#", "const": 1}) == []
 
 
-def test_data_is_not_looked_at() -> None:
+def test_data_is_not_searched_for_misspelt_keywords() -> None:
     assert warned({"default": {"propertes": 1}, "enum": [{"propertes": 1}], "properties": {"propertes": True}}) == []
 
 
-def test_many_are_told_in_one_warning() -> None:
+def test_many_misspelt_keywords_give_one_warning() -> None:
     many = {f"p{i}": {word: 1} for i, word in enumerate(("requierd", "emum", "anyof", "oneof", "allof", "tpye") * 3)}
     (message,) = warned({"properties": many, "maxlength": 1, "minlength": 1, "patern": 1})
     assert "'maxlength' at $ " in message and "; and 1 more" in message
@@ -85,7 +85,7 @@ def test_tools() -> None:
 
 
 def _edits(a: str, b: str) -> int:
-    """The same distance by its recursive definition."""
+    """Return the distance by its recursive definition."""
     if not a or not b:
         return len(a) + len(b)
     least = min(_edits(a[1:], b) + 1, _edits(a, b[1:]) + 1, _edits(a[1:], b[1:]) + (a[0] != b[0]))
@@ -101,18 +101,18 @@ def test_distance(a: str, b: str) -> None:
 
 
 def test_words_in_use(shared_data: Path) -> None:
-    """In the schemas of the corpus few words are told, and those are slips."""
+    """In the schemas of the corpus few words are reported, and these are misspelt."""
     folder = shared_data / "schemas"
     if not folder.is_dir():
         pytest.skip(f"REAL DATA MISSING: {folder} is not there")
-    found: set[str] = set()
+    words_in_use: set[str] = set()
     for path in sorted(folder.glob("*.jsonl.gz")):
         with gzip.open(path, "rt") as lines:
             for line in list(lines)[::10]:
                 todo = [json.loads(line)["schema"]]
-                for schema in todo:  # grows while it is walked
+                for schema in todo:  # the list grows during the loop
                     if isinstance(schema, dict):
-                        found.update(word for word in schema if word not in KEYWORDS.known | MEANT_ELSEWHERE)
+                        words_in_use.update(word for word in schema if word not in KEYWORDS.known | MEANT_ELSEWHERE)
                         todo += [child for _, child in subschemas(schema)]
-    told = {word for word in found if intended(word)}
-    assert len(found) > 100 and len(told) < 12, sorted(told)
+    corrected = {word for word in words_in_use if intended(word)}
+    assert len(words_in_use) > 100 and len(corrected) < 12, sorted(corrected)

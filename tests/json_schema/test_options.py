@@ -1,4 +1,4 @@
-"""SchemaOptions: every field is checked, and what belongs elsewhere is refused with the place where it belongs."""
+"""Every field of SchemaOptions is checked, and a misplaced option is refused with its right place."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_the_supported_drafts_are_listed() -> None:
 
 @pytest.mark.parametrize("number", ["03", "02", "00"])
 def test_a_draft_before_4_is_refused_with_a_remedy(number: str) -> None:
-    """`divisibleBy` and `disallow` were ignored in silence."""
+    """`divisibleBy` and `disallow` were once ignored silently."""
     old = {"$schema": f"http://json-schema.org/draft-{number}/schema#", "divisibleBy": 2, "disallow": "string"}
     with pytest.raises(wfsa.errors.SchemaError, match=r"supported are 4, 6.*multipleOf.* at \$$"):
         read_json_schema(old)
@@ -54,7 +54,7 @@ def test_a_draft_before_4_is_refused_with_a_remedy(number: str) -> None:
 
 
 @pytest.mark.engine
-def test_a_misspelt_argument_is_told_what_is_meant() -> None:
+def test_the_error_of_a_misspelt_argument_names_the_nearest() -> None:
     with pytest.raises(TypeError, match=r"compile_json_schema\(\) has no argument 'mod': the closest name is mode"):
         wfsa.compile_json_schema({}, BYTES, mod="lazy")  # type: ignore[call-arg, unused-ignore]
     message = r"compile_regex\(\) has no argument 'whitespace': whitespace is an option of JSON Schemas"

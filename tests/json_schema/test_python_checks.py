@@ -95,7 +95,7 @@ def vocab() -> wfsa.Vocab:
 
 @pytest.mark.parametrize("name", TYPES)
 def test_documents_of_a_types_schema_are_taken_by_the_type(name: str, vocab: wfsa.Vocab) -> None:
-    kind, taken, refused = TYPES[name]
+    kind, accepted, refused = TYPES[name]
     constraint = wfsa.compile_json_schema(kind, vocab, mode="lazy")
     read = type_reader(kind)
     rng = Random(1)
@@ -105,7 +105,7 @@ def test_documents_of_a_types_schema_are_taken_by_the_type(name: str, vocab: wfs
             read(text)
         except Exception as error:
             raise AssertionError(f"the schema of {name} admits {text.decode()!r}, and the type does not") from error
-    for text in taken:
+    for text in accepted:
         state = constraint.start()
         assert state.commit_bytes(text.encode()) and state.is_accepting(), text
         read(text)

@@ -1,4 +1,4 @@
-"""Python types as schemas: closed objects, and documents that come back as the types say."""
+"""Python types as schemas give closed objects, and documents of these types."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Leaf(BaseModel):
 
 
 def _name(one: Any) -> str:
-    """What a test is named by: equal in every process, unlike a text with an address."""
+    """Return a name for a test that is equal in every process, unlike a text with an address."""
     return one if isinstance(one, str) else getattr(one, "__name__", type(one).__name__)
 
 
@@ -152,7 +152,7 @@ def test_types_that_keep_extra_members_are_open(source: Any, document: str, refu
     assert not accepts(source, refused, vocab)
 
 
-def test_schemas_that_are_no_types_keep_what_they_say(vocab: wfsa.Vocab) -> None:
+def test_schemas_that_are_not_types_stay_open(vocab: wfsa.Vocab) -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     assert accepts(schema, '{"n": 1, "m": 1}', vocab)
     assert accepts(Leaf.model_json_schema(), '{"n": 1, "m": 1}', vocab)
@@ -176,7 +176,7 @@ def test_tools_given_as_types_are_closed(vocab: wfsa.Vocab) -> None:
         (TypeAdapter(book), '{"day": "2026-01-31"}', {"day": datetime.date(2026, 1, 31), "nights": 1}),
     ],
 )  # fmt: skip
-def test_a_function_stands_for_its_arguments_and_is_not_called(
+def test_a_function_is_the_schema_of_its_arguments_and_is_not_called(
     function: Any, text: str, arguments: dict[str, Any], vocab: wfsa.Vocab
 ) -> None:
     assert accepts(function, text, vocab)

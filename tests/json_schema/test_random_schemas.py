@@ -98,8 +98,8 @@ def one_order(value: Any) -> bool:
 def parts_of(schema: Any) -> list[Any]:
     """Return the values of enum and const, which are instances worth trying."""
     if isinstance(schema, dict):
-        found = list(schema.get("enum", ())) + ([schema["const"]] if "const" in schema else [])
-        return found + [v for child in schema.values() for v in parts_of(child)]
+        parts = list(schema.get("enum", ())) + ([schema["const"]] if "const" in schema else [])
+        return parts + [v for child in schema.values() for v in parts_of(child)]
     return [v for child in schema for v in parts_of(child)] if isinstance(schema, list) else []
 
 

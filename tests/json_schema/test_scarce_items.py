@@ -1,7 +1,7 @@
 """Arrays of different items that can run out of values.
 
-Invariant: a schema has documents if and only if it compiles; behind every prefix of one the next byte of it is allowed;
-a walk through the masks ends in a valid document, whatever is chosen.
+Invariant: a schema has documents if and only if it compiles.  After every prefix of a document its next byte is
+allowed.  Every walk through the masks ends in a valid document.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LAYOUTS = {"flexible": None, "compact": None, "indent": 2}
 
 
 def compiled(schema: dict[str, Any], layout: str = "flexible", mode: str = "lazy") -> wfsa.Constraint | None:
-    """The constraint; None where the schema is said to have no document."""
+    """Return the constraint, or None if the schema is refused for having no document."""
     options = wfsa.grammar.json_schema.SchemaOptions(whitespace=layout)  # type: ignore[arg-type]
     try:
         return wfsa.compile_json_schema(schema, VOCAB, mode=mode, **options.keywords())  # type: ignore[arg-type]
@@ -56,7 +56,7 @@ def text_of(value: Any, layout: str) -> bytes:
 
 
 def closes(text: bytes) -> list[bytes]:
-    """Pieces that lead to the end."""
+    """Return pieces that lead to the end."""
     in_string = text.count(b'"') % 2  # no piece has a backslash
     return [b'"'] if in_string else [b"]", b"}"]
 
@@ -72,7 +72,7 @@ def follow_masks(constraint: wfsa.Constraint, schema: dict[str, Any], rng: rando
         if END in allowed and (step > 20 or rng.random() < 0.7):
             assert jsonschema_rs.validator_for(schema).is_valid(json.loads(text)), text
             return
-        # No exponents: json.loads reads 1e309 as infinite, which is no number of JSON.
+        # No exponents, since json.loads reads 1e309 as infinity, which is not a number of JSON.
         plain = [t for t in allowed if t != END and not (PIECES[t] == b"e" and text[-1:].isdigit())]
         if not plain:
             return
@@ -128,7 +128,7 @@ EMPTY_STRING = {"minLength": 3, "maxLength": 2}
          "items": {"anyOf": [{"type": "number", "multipleOf": 1, "not": {"type": "integer"}}, {"type": "null"}]}},
         {"type": "array", "uniqueItems": True, "minItems": 3,
          "items": {"type": "object", "propertyNames": {"type": "array"}}},
-        {"type": "array", "minItems": 1,  # only [] could be two different items of the innermost arrays
+        {"type": "array", "minItems": 1,  # the innermost arrays could only repeat []
          "items": {"type": "array", "contains": {"$ref": "#/$defs/x"}, "minContains": 2, "uniqueItems": True},
          "$defs": {"x": {"type": "array", "items": {"type": "array", "contains": {"$ref": "#/$defs/x"},
                                                     "minContains": 2, "uniqueItems": True}}}},
@@ -168,7 +168,7 @@ def test_masks_lead_to_an_end(schema: dict[str, Any], layout: str) -> None:
         follow_masks(constraint, schema, random.Random(seed))
 
 
-def test_all_different_and_three_of_them() -> None:
+def test_contains_counts_in_arrays_of_all_values() -> None:
     schema = {"type": "array", "uniqueItems": True, "oneOf": [{"uniqueItems": True}, {"minItems": 3}]}
     constraint = compiled(schema)
     assert constraint is not None
@@ -177,7 +177,7 @@ def test_all_different_and_three_of_them() -> None:
         assert (state.commit_bytes(text) and state.is_accepting()) == fits, text
 
 
-def test_a_null_is_saved_for_the_place_that_needs_it() -> None:
+def test_a_null_is_reserved_for_the_place_that_needs_it() -> None:
     schema = {"type": "array", "prefixItems": [True, {"type": "null"}], "minItems": 2, "uniqueItems": True}
     constraint = compiled(schema)
     assert constraint is not None
@@ -195,8 +195,8 @@ def test_a_null_is_saved_for_the_place_that_needs_it() -> None:
         (b"[\n  [\n    [],\n    ", b"[\n      0"),
     ],
 )  # fmt: skip
-def test_lines_of_their_own_for_what_is_not_empty(text: bytes, then: bytes) -> None:
-    """Behind an empty bracket another one may open, whose end cannot follow at once in this layout."""
+def test_brackets_that_open_again_in_an_indented_layout(text: bytes, then: bytes) -> None:
+    """After an empty bracket another one may open, whose end cannot follow at once in this layout."""
     constraint = compiled({"type": "array", "uniqueItems": True}, "indent")
     assert constraint is not None
     state = constraint.start()
@@ -301,7 +301,7 @@ def test_values_are_counted(items: dict[str, Any], size: int) -> None:
         {"items": {"$ref": "#/$defs/term"}, "minItems": 3, "$defs": {"term": {"anyOf": [
             {"const": "x"}, {"type": "object", "properties": {"not": {"$ref": "#/$defs/term"}}, "required": ["not"],
                              "additionalProperties": False}]}}},
-        # Values without end that are not counted.
+        # Infinitely many values are not counted.
         {"items": {"type": "object", "patternProperties": {"^x": {"type": "string"}}, "additionalProperties": False},
          "minItems": 2},
         {"items": {"type": "object", "propertyNames": {"pattern": "^[a-z]+$"},
@@ -309,7 +309,7 @@ def test_values_are_counted(items: dict[str, Any], size: int) -> None:
         {"items": {"type": "integer", "not": {"multipleOf": 2}}, "minItems": 3},
         {"items": {"type": "number", "minimum": 0, "maximum": 1, "not": {"multipleOf": 0.5}}, "minItems": 3},
         {"items": {"type": "array", "items": {"type": "string"}, "contains": {"const": "a"}}, "minItems": 2},
-        # Whole numbers of more digits than a decimal keeps by itself.
+        # Whole numbers with more digits than a decimal has by default.
         {"items": whole(10**29 + 3, 10**29 + 5), "minItems": 3},
         {"items": whole(10**29 + 3, 10**29 + 5), "contains": {"const": 10**29 + 4}},
         {"prefixItems": [True, whole(10**40 + 1, 10**40 + 2)], "minItems": 2},
@@ -331,7 +331,7 @@ def test_arrays_whose_values_cannot_be_counted_are_refused(schema: dict[str, Any
         compiled({"type": "array", "uniqueItems": True, **schema})
 
 
-OTHERS = [*range(200, 208)]  # values that no pool has, for places that take anything
+OTHERS = [*range(200, 208)]  # values outside of all pools, for places that take any value
 pools = st.tuples(st.integers(0, 30), st.integers(60, 110)).map(lambda p: whole(p[0], p[0] + p[1] - 1))
 one_pool = st.shared(pools, key="pool")
 pooled_places = st.one_of(one_pool, one_pool, pools)
@@ -357,7 +357,7 @@ def place_at(schema: dict[str, Any], index: int) -> Any:
 def can_be_completed(schema: dict[str, Any], items: list[int], more: int) -> bool:
     """Whether an array that begins with these items, and has at least `more` others, is valid (matchings)."""
     counted = {*values_of(schema["contains"])} if "contains" in schema else set()
-    wanted = schema.get("minContains", 1) if counted else 0
+    least = schema.get("minContains", 1) if counted else 0
     longest = min(schema.get("maxItems", 150), 150)
     if len({*items}) < len(items) or any(v not in values_of(place_at(schema, i)) for i, v in enumerate(items)):
         return False
@@ -374,10 +374,10 @@ def can_be_completed(schema: dict[str, Any], items: list[int], more: int) -> boo
                         return True
             return False
 
-        # A matching with counted values stays matched on both sides while the other places are given theirs.
+        # A matching with counted values stays matched on both sides while the other places get values.
         left = {*range(145), *OTHERS} - {*items}
         n_counted = sum(give(i, left & counted, set()) for i in range(len(places)))
-        enough = n_counted + len(counted & {*items}) >= wanted
+        enough = n_counted + len(counted & {*items}) >= least
         complete = all(i in holder.values() or give(i, left, set()) for i in range(len(places)))
         if enough and complete:
             return True
@@ -414,7 +414,7 @@ def test_random_pools(schema: dict[str, Any], seed: int) -> None:
             break
         state, items = step, [*items, value]
         assert state.get_mask().ids().size
-    # No value can go on; one must be the last.
+    # No value can go on, and one must be the last.
     ends = [v for v in range(145) if (end := state.fork()).commit_bytes(b"%d]" % v) and end.is_accepting()]
     assert ends
     longest = {**schema, "maxItems": len(items) + 1}

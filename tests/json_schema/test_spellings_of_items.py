@@ -1,7 +1,7 @@
-"""Items that must differ, of few values with many spellings: no text leads to where every item would repeat.
+"""Items that must differ, with few values and many spellings, never lead to a place where every item repeats.
 
-Invariant: a token is in the mask if and only if its bytes can be committed, and what can be committed can be finished,
-by a valid document. The twin is the slow one: `closing` searches an end, and jsonschema-rs decides about it.
+Invariant: a token is in the mask if and only if its bytes can be committed, and every committed text can be finished as
+a valid document. The slow twin searches an end with `closing`, and jsonschema-rs judges it.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ def vocab_of(tokens: tuple[bytes, ...] = TOKENS) -> wfsa.Vocab:
 
 
 def gave_up(state: wfsa.State) -> bool:
-    """Has a search passed its limit, so that something was allowed that may have no end?"""
+    """Whether a search has passed its limit, so that a text without an end may have been allowed."""
     return bool(state.constraint._core.n_given_up > 0)
 
 
 def quick_end(state: wfsa.State, choose: random.Random) -> bytes | None:
-    """An end that is found by closing what is open, now and then by another byte."""
+    """Search an end by closing open values, sometimes with another byte."""
     for _ in range(3):
         fork, end = state.fork(), b""
         while not fork.is_accepting() and len(end) < 60:
@@ -81,13 +81,13 @@ def quick_end(state: wfsa.State, choose: random.Random) -> bytes | None:
 
 
 def _number(text: str) -> Decimal:
-    """1e-5000 is not 0, and 0 has exponents that no Decimal has."""
+    """Return the number, where 1e-5000 is not 0, and 0 may have exponents that no Decimal has."""
     mantissa = text.lower().partition("e")[0]
     return Decimal(text) if mantissa.strip("-0.") else Decimal(0)
 
 
 @given(schemas, options, st.integers(0, 2**32))
-def test_what_is_allowed_can_be_finished(
+def test_allowed_texts_can_be_finished(
     schema: dict[str, Any], options: wfsa.grammar.json_schema.SchemaOptions, seed: int
 ) -> None:
     try:
@@ -143,7 +143,7 @@ ZEROS = {"type": "object", "properties": {"a": {"const": 0}, "b": {"const": 0}},
     ],
 )
 def test_values_that_are_left(item: dict[str, Any], spelling: Any, text: bytes, refused: bytes, taken: bytes) -> None:
-    """Of few values the last one is found, and what leads to others is refused, however these could be written."""
+    """The last of few values is found, and texts that lead to other values are refused in every spelling."""
     schema = {"type": "array", "uniqueItems": True, "items": item}
     options = wfsa.grammar.json_schema.SchemaOptions(spelling=spelling)
     state = wfsa.compile_json_schema(schema, vocab_of(), mode="lazy", **options.keywords()).start()

@@ -1,18 +1,19 @@
-"""JSON Schema's own test suite: every instance, spelled by ``json.dumps``, walked through the compiled constraint.
+"""JSON Schema's own test suite: every instance, spelled by ``json.dumps``, is walked through the constraint.
 
-The floor is in ``suite_scores.json``: per draft, apart for the required groups and the optional ones (formats are
-among these), how many instances
+``suite_scores.json`` has the expected scores: per draft, separately for the required groups and the optional ones
+(including formats), how many instances
 
     right               get the verdict of the suite
-    right as given      the same in the declared order of properties and the canonical spelling
+    right as given      get it in the declared order of properties and the canonical spelling
     schema refused      are not judged, because the schema is refused
-    valid refused       are refused, and should not be
-    invalid accepted    are accepted, and should not be: never
+    valid refused       are refused wrongly
+    invalid accepted    are accepted wrongly, of which there are none
 
-Order and spelling "any" but for the second line; formats asserted but in the group that calls them an annotation;
-remote documents from the registry.  A schema that nothing satisfies is refused rightly: then every instance is.
+Order and spelling are "any", except in the second line.  Formats are asserted, except in the group that calls them an
+annotation.  Remote documents come from the registry.  The refusal of an unsatisfiable schema is right for every
+instance.
 
-``python -m tests.json_schema.test_suite`` writes the table anew, ``... draft7`` lists what is not right.
+``python -m tests.json_schema.test_suite`` writes the table, and ``... draft7`` lists the wrong verdicts.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ Verdict = Literal["right", "schema refused", "valid refused", "invalid accepted"
 
 
 def verdicts(draft: str, order: str, folder: Path) -> Iterator[tuple[Verdict, dict[str, Any], dict[str, Any], str]]:
-    """(how it went, the suite's row, its test, the error if the schema is refused)"""
+    """Yield (verdict, the suite's row, its test, the error if the schema is refused)."""
     with gzip.open(folder / "remotes.json.gz") as f:
         remotes: dict[str, Any] = json.load(f)
     vocab = wfsa.Vocab([bytes([b]) for b in range(256)] + [b"</s>"], special_token_ids=[256], eos_token_ids=[256])
@@ -61,13 +62,13 @@ def verdicts(draft: str, order: str, folder: Path) -> Iterator[tuple[Verdict, di
             for test in row["tests"]:
                 state = constraint.start() if constraint else None
                 data = json.dumps(test["data"], ensure_ascii=False).encode("utf-8", "surrogatepass")
-                taken = state is not None and state.commit_bytes(data) and state.is_accepting()
-                verdict: Verdict = "invalid accepted" if taken else "valid refused"
-                yield "right" if taken == test["valid"] else verdict, row, test, ""
+                accepted = state is not None and state.commit_bytes(data) and state.is_accepting()
+                verdict: Verdict = "invalid accepted" if accepted else "valid refused"
+                yield "right" if accepted == test["valid"] else verdict, row, test, ""
 
 
 def score(draft: str, folder: Path) -> tuple[dict[str, dict[str, int]], set[tuple[str, str, str]]]:
-    """Counts by group, and what was accepted wrongly in either order."""
+    """Return counts by group, and the instances that were accepted wrongly in either order."""
     counts = {"required": Counter[str](), "optional": Counter[str]()}
     wrong = set()
     for order in ("any", "declared"):
@@ -89,13 +90,13 @@ def test_scores(draft: str, shared_data: Path) -> None:
     folder = shared_data / "json-schema-test-suite"
     if not folder.is_dir():
         pytest.skip(f"REAL DATA MISSING: {folder} is not there, so no score was computed")
-    got, wrong = score(draft, folder)
+    actual, wrong = score(draft, folder)
     assert not wrong
     for group, floor in json.loads(FLOOR.read_text())[draft].items():
-        assert got[group]["tests"] == floor["tests"], group
-        assert got[group]["right"] >= floor["right"], group
-        assert got[group]["right as given"] >= floor["right as given"], group
-        assert got[group]["schema refused"] <= floor["schema refused"], group
+        assert actual[group]["tests"] == floor["tests"], group
+        assert actual[group]["right"] >= floor["right"], group
+        assert actual[group]["right as given"] >= floor["right as given"], group
+        assert actual[group]["schema refused"] <= floor["schema refused"], group
 
 
 if __name__ == "__main__":

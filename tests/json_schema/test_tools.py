@@ -1,4 +1,4 @@
-"""Tool lists and response formats: which calls are taken, and what is said about wrong lists."""
+"""Tool lists and response formats: the calls that are taken, and errors about wrong lists."""
 
 from __future__ import annotations
 

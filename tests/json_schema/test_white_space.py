@@ -1,8 +1,8 @@
-"""The bound on white space: masks, commits and forced bytes against the same constraint without a bound.
+"""Masks, commits and forced bytes under a bound on white space agree with the same constraint without a bound.
 
-The twin is the unbounded constraint and :func:`tests.oracles.white_space.fits`, which reads the text: a token is
-allowed if and only if it is without the bound, and the text with it keeps every run short.  White space is optional
-wherever it may stand, so nothing else is lost: no walk ends without a document.
+The twin is the unbounded constraint and :func:`tests.oracles.white_space.fits`, which reads the text.  A token is
+allowed if and only if the unbounded constraint allows it, and every run of white space in the text stays short enough.
+White space is always optional, so no walk ends without a document.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TOKENS = (
     b"  ", b"   ", b"\n    ", b" " * 9, b" " * 70, b"\r\n", b"[ ", b"[\n\n\n", b"]   ]", b'",\n\n\n\n', b'"  "',
     b'\\"   ', b": 1", b"[[      ", b"{}", b'":      ', b",\n\n\n\n\n\n\n",
 )  # fmt: skip
-END, TEXT_END = len(TOKENS), len(TOKENS) + 1  # the second one is text as well
+END, TEXT_END = len(TOKENS), len(TOKENS) + 1  # the second is text, too
 VOCAB = wfsa.Vocab([*TOKENS, b"</s>", b"\n"], special_token_ids=[END], eos_token_ids=[END, TEXT_END])
 SCHEMAS: tuple[Any, ...] = (
     {}, {"type": "array"}, {"type": "array", "uniqueItems": True, "items": {"type": "array"}},
@@ -57,7 +57,7 @@ def constraints(number: int, limit: Any, mode: str) -> tuple[wfsa.Constraint, wf
 
 
 def allowed(state: wfsa.State, text: bytes, limit: tuple[int, int] | None) -> set[int]:
-    """The tokens after `text`, from the state without the bound."""
+    """Return the tokens after `text`, from the state without the bound."""
     return {
         t
         for t in state.get_mask().ids().tolist()

@@ -1,4 +1,4 @@
-"""Beam search as its rules say it, one request, no cache, no tensors: lists of (score, tokens), sorted.
+"""Beam search by its rules, for one request, without cache or tensors: sorted lists of (score, tokens).
 
 ``next_log_probs(tokens)`` gives float32[V] after a text; None for a text that allows nothing.  Sums and scores are
 float32, in the order of the rules (wfsa/decoding/beam_selection.py), so that results can be compared exactly.
@@ -23,7 +23,7 @@ def beam_search(
     length_penalty: float = 1.0,
     early_stopping: bool | str = False,
 ) -> list[tuple[float, Tokens]]:
-    """The hypotheses, best first; ties in the order of (parent's rank, token)."""
+    """Return the hypotheses, best first; ties are in the order of (parent's rank, token)."""
     running: list[tuple[np.float32, Tokens]] = [(np.float32(0), ())]
     done: list[tuple[np.float32, Tokens]] = []
     for length in range(1, max_new_tokens + 1):

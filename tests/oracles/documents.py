@@ -31,10 +31,10 @@ _nodes: dict[Regular, _Node] = {}
 
 
 def _node(tree: Regular) -> _Node:
-    got = _nodes.get(tree)
-    if got is None:
-        got = _nodes[tree] = _Node(tree)
-    return got
+    node = _nodes.get(tree)
+    if node is None:
+        node = _nodes[tree] = _Node(tree)
+    return node
 
 
 def _ends(node: _Node, data: bytes, at: int) -> list[int]:

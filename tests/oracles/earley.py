@@ -45,12 +45,12 @@ Rule = tuple[Symbol, tuple[Symbol, ...]]
 
 def productive_rules(rules: Iterable[Rule]) -> list[Rule]:
     """Return the rules whose symbols all derive something."""
-    left, kept, good = list(dict.fromkeys(rules)), [], set()
+    left, productive, good = list(dict.fromkeys(rules)), [], set()
     while True:
         ready = [r for r in left if all(bool(s) if isinstance(s, frozenset) else s in good for s in r[1])]
         if not ready:
-            return kept
-        kept += ready
+            return productive
+        productive += ready
         good |= {lhs for lhs, _ in ready}
         left = [r for r in left if r not in set(ready)]
 

@@ -50,10 +50,10 @@ class Leaves:
 
     def begins(self, level: int, rows: npt.NDArray[Any] | slice = slice(None)) -> npt.NDArray[np.bool_]:
         """Return for each row whether it begins a node of ``level`` (>= 1)."""
-        found: npt.NDArray[np.bool_] = self.lcp[rows] < level
+        begins_here: npt.NDArray[np.bool_] = self.lcp[rows] < level
         if self.lengths is not None:
-            found &= self.lengths[rows] >= level
-        return found
+            begins_here &= self.lengths[rows] >= level
+        return begins_here
 
 
 def sort_leaves(

@@ -55,14 +55,14 @@ class ItemSetOracle:
     ) -> list[Step]:
         """Return the best `width` continuations of one request's beams, in order; `live` has the live items."""
         subset = live or self
-        found: list[Step] = []
+        steps: list[Step] = []
         for number, beam in enumerate(beams):
             if beam is None:
                 continue
             prefix, ended, score = beam
             if not self.tokens(prefix, ended):
                 if prefix in subset.items:
-                    found.append(Step(prefix, ended, score, number, -1))
+                    steps.append(Step(prefix, ended, score, number, -1))
                 continue
             row, tokens = logits[number].astype(np.float32), subset.tokens(prefix, ended)
             if normalise == "none":
@@ -85,11 +85,11 @@ class ItemSetOracle:
                 if value == -np.inf:
                     continue
                 if token == self.end_token:
-                    found.append(Step(prefix, True, value, number, token))
+                    steps.append(Step(prefix, True, value, number, token))
                 else:
-                    found.append(Step((*prefix, token - self.offsets[len(prefix)]), False, value, number, token))
-        found.sort(key=lambda s: (-s.score, s.beam, s.token))
-        return found[:width]
+                    steps.append(Step((*prefix, token - self.offsets[len(prefix)]), False, value, number, token))
+        steps.sort(key=lambda s: (-s.score, s.beam, s.token))
+        return steps[:width]
 
 
 def universe(size: int, length: int) -> list[Sequence_]:

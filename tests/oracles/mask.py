@@ -46,7 +46,7 @@ def oracle_mask(
     special_token_ids: Iterable[int] = (),
     eos_token_ids: Iterable[int] = (),
 ) -> set[int]:
-    """The allowed tokens after one reading of a prefix.  Nothing is shared between tokens."""
+    """Return the allowed tokens after one reading of a prefix, each token tried separately."""
     prefix, eos = tuple(prefix_items), set(eos_token_ids)
     not_text = set(special_token_ids) | eos
     allowed = set()
@@ -90,15 +90,15 @@ class TokenText:
         return texts
 
     def _with(self, readings: Iterable[Text], finished: bool = False) -> TokenText | None:
-        kept = tuple(dict.fromkeys(readings))
-        return TokenText(self.tokens, self.not_text, self.eos, kept, finished) if kept or finished else None
+        unique = tuple(dict.fromkeys(readings))
+        return TokenText(self.tokens, self.not_text, self.eos, unique, finished) if unique or finished else None
 
     def commit_bytes(self, data: bytes) -> TokenText | None:
-        """The text with these bytes behind it; None if that is not viable."""
+        """Return the text followed by these bytes, or None if that is not viable."""
         return None if self.finished else self._with(self._after(data))
 
     def commit(self, token_id: int) -> TokenText | None:
-        """The text with this token behind it; None if the token is not allowed."""
+        """Return the text followed by this token, or None if the token is not allowed."""
         if self.finished or not 0 <= token_id < len(self.tokens):
             return None
         if token_id in self.eos and self.is_sentence():
@@ -119,11 +119,11 @@ class TokenText:
         return self._masks[0]
 
     def expected(self) -> frozenset[Item]:
-        """The items that may come next, whatever the vocabulary."""
+        """Return the items that may come next, independently of the vocabulary."""
         return frozenset().union(*(text.expected() for text in self.readings))
 
     def validate(self, ids: Sequence[int]) -> int:
-        """How many of `ids`, from the first on, can be committed one after the other."""
+        """Return how many of `ids`, from the first on, can be committed one after the other."""
         text: TokenText | None = self
         for n, token_id in enumerate(ids):
             assert text is not None

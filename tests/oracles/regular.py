@@ -106,8 +106,8 @@ def derivative(tree: Regular, byte: int) -> Regular:
         case Alt(parts):
             return alt(*(derivative(p, byte) for p in parts))
         case And(parts):
-            taken = [derivative(p, byte) for p in parts]
-            return NOTHING if NOTHING in taken else both(*dict.fromkeys(taken))
+            derivatives = [derivative(p, byte) for p in parts]
+            return NOTHING if NOTHING in derivatives else both(*dict.fromkeys(derivatives))
         case Minus(left, right):
             taken_left = derivative(left, byte)
             return NOTHING if taken_left == NOTHING else minus(taken_left, derivative(right, byte))

@@ -130,23 +130,23 @@ class _Thompson:
             for byte in range(256):
                 after = tuple(t.step(q, byte) for q, t in zip(qs, tables, strict=True))
                 targets.setdefault(after, set()).add(byte)
-            for after, found in targets.items():
+            for after, bytes_of in targets.items():
                 if after[0] == DEAD:
                     continue
                 if after not in numbers:
                     numbers[after] = self.state()
                     todo.append(after)
-                self.moves[numbers[qs]].append((frozenset(found), numbers[after]))
+                self.moves[numbers[qs]].append((frozenset(bytes_of), numbers[after]))
 
     def closure(self, states: Iterable[int]) -> frozenset[int]:
-        found = set(states)
-        todo = list(found)
+        reached = set(states)
+        todo = list(reached)
         for q in todo:
             for r in self.free[q]:
-                if r not in found:
-                    found.add(r)
+                if r not in reached:
+                    reached.add(r)
                     todo.append(r)
-        return frozenset(found)
+        return frozenset(reached)
 
 
 def _determinised(machine: _Thompson, start: int, end: int) -> tuple[list[Row], set[int]]:
@@ -157,7 +157,7 @@ def _determinised(machine: _Thompson, start: int, end: int) -> tuple[list[Row], 
         row: Row = {}
         reached: dict[frozenset[int], int] = {}
         for byte in range(256):
-            raw = frozenset(target for found, target in moves if byte in found)
+            raw = frozenset(target for bytes_of, target in moves if byte in bytes_of)
             if not raw:
                 continue
             if raw not in reached:

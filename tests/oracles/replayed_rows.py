@@ -1,4 +1,4 @@
-"""The slow twin of the processor for transformers: every row is replayed from its first token, one commit at a time."""
+"""The slow twin of the processor for transformers, which replays every row from its first token."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import wfsa
 class ReplayingProcessor:
     """Masks like ``ConstraintLogitsProcessor``, for a prompt of known length, with no memory of earlier calls.
 
-    Counts the rows that it has met with a token that is not allowed: `n_refused`.
+    `n_refused` counts the rows that had a token that is not allowed.
     """
 
     def __init__(self, constraints: list[wfsa.Constraint | None], prompt_length: int) -> None:
@@ -36,7 +36,7 @@ class ReplayingProcessor:
                     break
             if allowed is None:
                 allowed = set(ends) if state.is_finished() else set(state.get_mask().ids().tolist())
-            kept = masked[row, sorted(allowed)].clone()
+            before = masked[row, sorted(allowed)].clone()
             masked[row] = float("-inf")
-            masked[row, sorted(allowed)] = kept
+            masked[row, sorted(allowed)] = before
         return masked

@@ -63,8 +63,8 @@ def _spell(grammar: Grammar, listed: Unordered) -> Grammar:
             rules.append((rest, (separator, ~bodies[to])))
     while True:  # a body without any possible member has no rule
         bare = {*range(len(names))} - {lhs for lhs, _ in rules}
-        kept = [rule for rule in rules if not any(s < 0 and ~s in bare for s in rule[1])]
-        if len(kept) == len(rules):
+        productive = [rule for rule in rules if not any(s < 0 and ~s in bare for s in rule[1])]
+        if len(productive) == len(rules):
             break
-        rules = kept
+        rules = productive
     return replace(grammar, nonterminals=tuple(names), origins=tuple(origins), rules=tuple(rules))

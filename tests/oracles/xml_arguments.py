@@ -42,9 +42,9 @@ class _Reader:
         end = self.text.find(mark, self.at)
         if end < 0:
             raise Unreadable(f"no {mark!r} behind {self.at} of {self.text!r}")
-        found = self.text[self.at : end]
+        part = self.text[self.at : end]
         self.at = end + len(mark)
-        return found
+        return part
 
 
 def _number(text: str) -> float:

@@ -44,9 +44,9 @@ def grammars(draw: st.DrawFn) -> Grammar:
     n = draw(st.integers(1, 4))
     symbols = st.one_of(st.integers(0, 2), st.integers(-n, -1))
     rules = st.tuples(st.integers(0, n - 1), st.lists(symbols, max_size=3).map(tuple))
-    found = draw(st.lists(rules, min_size=1, max_size=8))
-    found += [(lhs, (0,)) for lhs in range(n) if all(lhs != one for one, _ in found)]
+    grown = draw(st.lists(rules, min_size=1, max_size=8))
+    grown += [(lhs, (0,)) for lhs in range(n) if all(lhs != one for one, _ in grown)]
     nullable = draw(st.sampled_from([None, None, 0, 2]))
     patterns = [optional(literal(one)) if t == nullable else literal(one) for t, one in enumerate("abc")]
     terminals = tuple(Terminal(one, pattern) for one, pattern in zip("abc", patterns, strict=True))
-    return Grammar(terminals, tuple(f"N{i}" for i in range(n)), tuple(found), 0)
+    return Grammar(terminals, tuple(f"N{i}" for i in range(n)), tuple(grown), 0)

@@ -1,4 +1,4 @@
-"""Weighted automata: every word keeps the tokens that it has by the definition, one run for each token."""
+"""Operations on weighted automata keep the tokens of every word, by the definition with one run per token."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WORDS = all_words(LETTERS, MOST_LETTERS)
 
 
 def by_definition(nwa: Nwa[str], sets: TokenSets, word: str) -> set[int]:
-    """The tokens for which there is a path: of each by itself, without weights."""
+    """Return the tokens for which there is a path, each found separately, without weights."""
     out = set()
     for token in range(N_TOKENS):
         at = {state for state, weight in nwa.start.items() if token in sets[weight]}
@@ -39,7 +39,7 @@ def values(dwa: Dwa[str], sets: TokenSets) -> dict[str, set[int]]:
 
 @given(automata())
 def test_every_word_keeps_its_tokens(case: tuple[Nwa[str], TokenSets]) -> None:
-    """For all automata without cycles that read: determinized, then pushed, trimmed and minimised."""
+    """For all automata without reading cycles, after determinization, pushing, trimming and minimisation."""
     nwa, sets = case
     expected = {word: by_definition(nwa, sets, word) for word in WORDS}
     made = determinize(nwa, sets)
@@ -53,8 +53,8 @@ def test_every_word_keeps_its_tokens(case: tuple[Nwa[str], TokenSets]) -> None:
 
 
 @given(automata())
-def test_minimal_and_trimmed(case: tuple[Nwa[str], TokenSets]) -> None:
-    """A state for every future that a word can have (Myhill and Nerode), and no arc with a token that is lost later."""
+def test_minimised_automata_are_minimal_and_trimmed(case: tuple[Nwa[str], TokenSets]) -> None:
+    """There is a state for every future of a word (Myhill and Nerode), and no arc has a token that is lost later."""
     nwa, sets = case
     small = minimise(determinize(nwa, sets), sets)
     value = {word: frozenset(by_definition(nwa, sets, word)) for word in WORDS}
@@ -71,23 +71,23 @@ def test_minimal_and_trimmed(case: tuple[Nwa[str], TokenSets]) -> None:
 
 
 @given(automata())
-def test_tokens_that_leave_early_are_told_once(case: tuple[Nwa[str], TokenSets]) -> None:
-    """Along every word: the same tokens in all, and none that a beginning of it has told."""
+def test_tokens_that_leave_early_are_accepted_once(case: tuple[Nwa[str], TokenSets]) -> None:
+    """Along every word the tokens are the same in total, and no prefix accepts a token twice."""
     nwa, sets = case
     plain, early = (minimise(determinize(nwa, sets, leave_early=how), sets) for how in (False, True))
     for word in WORDS:
-        told = [set(sets[early.value(word[:n], sets)]) for n in range(len(word) + 1)]
-        assert set().union(*told) == set().union(*(sets[plain.value(word[:n], sets)] for n in range(len(word) + 1)))
-        assert sum(map(len, told)) == len(set().union(*told))
+        records = [set(sets[early.value(word[:n], sets)]) for n in range(len(word) + 1)]
+        assert set().union(*records) == set().union(*(sets[plain.value(word[:n], sets)] for n in range(len(word) + 1)))
+        assert sum(map(len, records)) == len(set().union(*records))
 
 
-def test_places_are_counted() -> None:
-    """The k-th letter from the end is an a: 2^k states."""
+def test_the_limit_counts_places() -> None:
+    """The language whose k-th letter from the end is an a needs 2^k states."""
     nwa, sets = Nwa[str](), TokenSets(1)
     width = 12
     for _ in range(2 * width):
         nwa.add_state()
-    # 0 .. : before the letter that is guessed, one state for each place, so that nothing goes round.
+    # States 0 .. are before the guessed letter, one for each place, so that there is no cycle.
     nwa.start = {0: sets.one}
     nwa.final = {2 * width - 1: sets.one}
     for n in range(2 * width - 1):

@@ -1,4 +1,4 @@
-"""The policy "longest" in the construction: what cannot be merged, what is limited, and what is refused."""
+"""The policy "longest" in the construction: configurations that stay apart, limits, and refusals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wfsa.grammar.regular import literal
 from wfsa.reference.longest import Place
 from wfsa.reference.runtime import LongestSituation, begun
 
-# s -> A b c x | D b c y | D bc z, and A and D are spelled alike.
+# s -> A b c x | D b c y | D bc z, where A and D have the same spelling.
 SPELLED = {"A": "a", "D": "a", "b": "b", "c": "c", "bc": "bc", "x": "x", "y": "y", "z": "z"}
 A, D, B, C, BC, X, Y, Z = range(8)
 MERGES = Grammar(
@@ -33,7 +33,7 @@ def texts_of(mask: Any) -> set[str]:
 
 
 def test_configurations_of_different_stacks_are_not_merged() -> None:
-    """The smallest case where the intersection of what inhibits lets in too much, and the union too little."""
+    """The smallest case in which the intersection of inhibiting words allows too much, and the union too little."""
     constraint: Any = reference.compile(MERGES, wfsa.Vocab(TOKENS))
     behind_a = constraint.begin().after(0)
     assert texts_of(behind_a.after(1).after(2).allowed()) == {"x", "z"}
@@ -67,7 +67,7 @@ STARS = 'start: (A|B)+\nA: "*"\nB: "**"\n'
 
 @pytest.mark.parametrize("n", range(1, 11))
 def test_rows_of_stars(n: int) -> None:
-    """Cut in ones and twos in Fibonacci's number of ways."""
+    """A row of stars has a Fibonacci number of cuts into ones and twos."""
     vocab = wfsa.Vocab([b"*", b"*" * n, b"</s>"], eos_token_ids=[2])
     state: Any = reference.compile(read_lark(STARS), vocab).begin()
     engine = wfsa.compile(read_lark(STARS), vocab).start()
@@ -86,7 +86,7 @@ def test_too_many_readings_are_refused_before_they_are_listed() -> None:
 
 
 def test_a_token_of_two_thousand_cuts() -> None:
-    """No recursion over the cuts of a token."""
+    """The cuts of a token are not a recursion."""
     vocab = wfsa.Vocab([b"*", b"*" * 2000, b"</s>"], eos_token_ids=[2])
     grammar = Grammar((Terminal("A", literal("*"), match="any"),), ("s",), ((0, (0,)), (0, (~0, 0))), 0, "longest")
     state: Any = reference.compile(grammar, vocab, max_places=1 << 22).begin()

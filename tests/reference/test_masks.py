@@ -1,4 +1,4 @@
-"""The published construction beside the engine and the definition: equal masks, token by token."""
+"""The published construction, the engine and the definition have equal masks, token by token."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_masks_are_those_of_the_engine_and_of_the_definition(case: Case, walk: l
         allowed = text.mask()
         try:
             mask = set(state.allowed())
-        except wfsa.errors.LimitError:  # a few of the most ambiguous grammars: one in some hundreds
+        except wfsa.errors.LimitError:  # one in some hundreds of the grammars is too ambiguous
             event("the parser automaton is too large to be built")
             break
         assert mask == allowed == set(engine.get_mask().ids().tolist())
@@ -53,7 +53,7 @@ def test_masks_are_those_of_the_engine_and_of_the_definition(case: Case, walk: l
 
 
 def test_an_automaton_that_would_be_too_large_is_refused() -> None:
-    """Three rules that are nullable and lead to each other: readings of one token are exponentially many."""
+    """Three nullable rules that lead to each other give exponentially many readings of one token."""
     grammar = read_gbnf('root ::= (a | b)* \na ::= b a "x" | "x" | ""\nb ::= a b | "xx" | ""')
     vocab = wfsa.Vocab([b"x", b"xx", b"xxx", b"xxxxxxx", b"</s>"], eos_token_ids=[4])
     state = reference.compile(grammar, vocab, max_places=1000).begin()
@@ -63,7 +63,7 @@ def test_an_automaton_that_would_be_too_large_is_refused() -> None:
 
 @pytest.mark.parametrize("named", [{"<tool>": 2}, {}])
 def test_special_tokens_are_found_by_their_names(named: dict[str, int]) -> None:
-    """Names that a vocabulary was given, not only the bytes of the tokens."""
+    """The names come from the vocabulary's arguments, not only from the bytes of tokens."""
     tokens = [b"a", b"b", b"" if named else b"<tool>", b"</s>"]
     vocab = wfsa.Vocab(tokens, special_token_ids=[2, 3], eos_token_ids=[3], special_names=named)
     terminals = (Terminal("t", Tokens(name="<tool>")), Terminal("a", literal("a")))
@@ -105,7 +105,7 @@ def test_bad_grammars_are_refused_in_the_engines_words(grammar: Grammar) -> None
 
 
 def test_all_automata_keep_the_limit() -> None:
-    """Those of terminals, and the states of the lexer, as well as those of the parser."""
+    """The limit covers automata of terminals, states of the lexer, and automata of the parser."""
     vocab = wfsa.Vocab([b"a" * n for n in range(1, 120)])
     cuts = Grammar((Terminal("a", plus(literal("a"))),), ("s",), ((0, (0,)), (0, (0, ~0))), 0)
     constraint = reference.compile(cuts, vocab, max_places=100)

@@ -1,4 +1,4 @@
-"""The published construction and the engine side by side: real grammars and schemas, parts of a real vocabulary."""
+"""The published construction and the engine agree on real grammars and schemas, with parts of a real vocabulary."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from wfsa.grammar.notation.gbnf import read_gbnf
 
 
 def part(file: VocabFile, n: int) -> wfsa.Vocab:
-    """The first n tokens, which are the commonest behind the single bytes, and an end token."""
+    """Return the first n tokens, which are the single bytes and then the commonest tokens, and an end token."""
     return wfsa.Vocab([*file.tokens[:n], b"</s>"], special_token_ids=[n], eos_token_ids=[n])
 
 
 def tokens_of(text: bytes, vocab: wfsa.Vocab, choose: random.Random) -> Iterator[int]:
-    """The longest token each time, or any that fits."""
+    """Yield tokens of the text: the longest at each place, or a random one that fits."""
     numbers = {token: number for number, token in enumerate(vocab.tokens[:-1])}
     longest = max(map(len, numbers))
     while text:
@@ -42,7 +42,7 @@ def tokens_of(text: bytes, vocab: wfsa.Vocab, choose: random.Random) -> Iterator
 
 
 def schemas(shared_data: Path) -> Iterator[tuple[Any, list[bytes]]]:
-    """In the order of the file: a schema, and its valid documents."""
+    """Yield each schema with its valid documents, in the order of the file."""
     with gzip.open(shared_data / "schemas/dev.jsonl.gz", "rt", encoding="utf-8") as lines:
         for line in lines:
             row = json.loads(line)
@@ -53,10 +53,10 @@ def schemas(shared_data: Path) -> Iterator[tuple[Any, list[bytes]]]:
 def check(
     grammar: Grammar, vocab: wfsa.Vocab, texts: list[bytes], n_random: int = 30, every: int = 0, literal: Any = None
 ) -> int:
-    """Along texts, and where a writer that chooses at random comes to; how many texts came to their end.
+    """Compare masks along texts and along random walks; return how many texts reached their end.
 
-    By the engine behind every token, and by the definition, which tries all tokens, behind some: `every` so many, or
-    none. ``literal`` is the published construction where it was already made.
+    The engine is compared after every token.  The definition, which tries all tokens, is compared after `every`-th
+    token, or never if `every` is 0. ``literal`` is the published construction where it was already made.
     """
     n_ended = 0
     oracle = oracle_of(grammar, {}) if every else None
@@ -142,7 +142,7 @@ LARK = {
     ],
 )  # fmt: skip
 def test_lark(name: str, size: int, shared_data: Path, vocab_npz: Callable[[str], VocabFile]) -> None:
-    """Under "longest"."""
+    """Lark grammars have the policy "longest"."""
     grammar = read_lark((shared_data / "grammars/syncode" / f"{name}_grammar.lark").read_text())
     every = 25 if size == 300 else 0
     assert check(grammar, part(vocab_npz("gpt2"), size), LARK[name], n_random=10, every=every) == len(LARK[name])

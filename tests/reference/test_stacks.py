@@ -1,4 +1,4 @@
-"""The graph of stacks: one node for equal parts, none kept for nothing, and no recursion however deep it is."""
+"""The graph of stacks has one node for equal parts, frees unused nodes, and is never walked by recursion."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NESTED = {
 
 @pytest.mark.parametrize("policy", AMBIGUOUS)
 def test_sums_of_a_hundred(policy: str) -> None:
-    """The graph of stacks of a + a + … has exponentially many ways down; comparing two took as long."""
+    """The stacks of a + a + … have exponentially many paths down, but comparing two graphs is quick."""
     grammar: Grammar = AMBIGUOUS[policy]()
     state: Any = reference.compile(grammar, SUMS).begin()
     engine = wfsa.compile(grammar, SUMS).start()
@@ -45,7 +45,7 @@ def test_sums_of_a_hundred(policy: str) -> None:
 
 @pytest.mark.parametrize("policy", NESTED)
 def test_brackets_within_brackets(policy: str) -> None:
-    """RecursionError within 1,200 brackets, once."""
+    """Deep brackets raise no RecursionError, which 1,200 brackets once did."""
     state: Any = reference.compile(NESTED[policy](), BRACKETS).begin()
     for _ in range(3000):
         state = state.after(0)
@@ -57,7 +57,7 @@ def test_brackets_within_brackets(policy: str) -> None:
 
 
 def test_nodes_are_gone_with_their_states() -> None:
-    """Also of 100,000 nodes on each other: no recursion where they are freed."""
+    """Freeing 100,000 nodes on each other is not a recursion."""
     constraint = reference.compile(NESTED["cfg"](), BRACKETS)
     stacks = constraint.stacks
     node = stacks.bottom
@@ -75,7 +75,7 @@ def test_nodes_are_gone_with_their_states() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.sets(st.integers(0, 9))), max_size=10))
 def test_equal_graphs_are_one(made: list[tuple[int, set[int]]]) -> None:
-    """For all acyclic graphs: built twice, from the bottom up, in any order of what lies below."""
+    """For all acyclic graphs, built twice from the bottom up, with the nodes below in any order."""
     stacks = reference.compile(NESTED["cfg"](), BRACKETS).stacks
 
     def build(order: int) -> list[Any]:

@@ -29,18 +29,18 @@ LONGEST = 4
 
 
 def derived(rules: Rules, start: int, nullable: Iterable[int] = (), longest: int = LONGEST) -> set[Word]:
-    """All words of terminals, by applying rules until nothing new appears."""
+    """Return all words of terminals, by applying rules until nothing new appears."""
     rules, nullable = list(rules), set(nullable)
     words: dict[int, set[Word]] = {lhs: set() for lhs, _ in rules}
     size = -1
     while size != sum(map(len, words.values())):
         size = sum(map(len, words.values()))
         for lhs, rhs in rules:
-            found: set[Word] = {()}
+            stacks: set[Word] = {()}
             for s in rhs:
                 after = words.get(~s, set()) if s < 0 else {(s,), ()} if s in nullable else {(s,)}
-                found = {(*x, *y) for x in found for y in after if len(x) + len(y) <= longest}
-            words[lhs] |= found
+                stacks = {(*x, *y) for x in stacks for y in after if len(x) + len(y) <= longest}
+            words[lhs] |= stacks
     return words.get(start, set())
 
 
@@ -55,7 +55,7 @@ def form_of(grammar: Grammar) -> NormalForm:
 
 @given(grammars())
 def test_a_normal_form_has_the_same_language(grammar: Grammar) -> None:
-    """For all rules, nullable, with unit rules and recursive on all sides: words of up to four terminals."""
+    """For all rules (nullable, unit, recursive on all sides), compared on words of up to four terminals."""
     expected = derived(grammar.rules, grammar.start, Lexer(grammar.terminals).nullable)
     try:
         form = normal_form(grammar, Lexer(grammar.terminals).nullable)
@@ -69,7 +69,7 @@ def test_a_normal_form_has_the_same_language(grammar: Grammar) -> None:
 
 @given(grammars())
 def test_a_normal_form_has_no_empty_words_and_no_right_recursion(grammar: Grammar) -> None:
-    """Chains of last symbols, unit rules among them, come to an end."""
+    """Chains of last symbols, including unit rules, have no cycle."""
     form = form_of(grammar)
     assert all(rhs for _, rhs in form.rules)
     last = {(lhs, ~rhs[-1]) for lhs, rhs in form.rules if rhs[-1] < 0}
@@ -83,7 +83,7 @@ def test_a_normal_form_has_no_empty_words_and_no_right_recursion(grammar: Gramma
 
 
 def after(first: Effect, second: Effect) -> Effect | None:
-    """q·q⁻¹ = 1, q·r⁻¹ = 0: what the first puts is what the second reads."""
+    """Return the product of two effects, with q·q⁻¹ = 1 and q·r⁻¹ = 0."""
     (reads, puts), (more, last) = first, second
     n = min(len(puts), len(more))
     if puts[len(puts) - n :] != more[:n][::-1]:
@@ -105,7 +105,7 @@ def test_laws_of_the_polycyclic_monoid(x: Effect, y: Effect, z: Effect, q: int, 
 
 
 def a_stack(tables: LrTables, stacks: Stacks, choices: Sequence[int]) -> tuple[Node, ...]:
-    """One stack of states, the top first, of some beginning of a text."""
+    """Return one stack of states, the top first, after some prefix of a text."""
     out = [0]
     for choice in choices:
         terminals = sorted(symbol for symbol in tables.goto[out[-1]] if symbol >= 0 and symbol != tables.form.end)
@@ -140,7 +140,7 @@ def ways_down(tops: Iterable[Node]) -> set[tuple[int, ...]]:
 
 @given(grammars(), st.lists(st.integers(0, 5), max_size=5), st.lists(st.integers(0, 3), min_size=1, max_size=2))
 def test_effects_are_what_shifting_does(grammar: Grammar, choices: list[int], word: list[int]) -> None:
-    """For every stack and word of terminals: shifted one by one, by effects, by their product, by the automaton."""
+    """For every stack and word of terminals, shifting, effects, their product and the automaton agree."""
     tables = lr_tables(form_of(grammar))
     stacks, templates = Stacks(tables), [Template(tables, t) for t in range(tables.form.n_terminals)]
     (top,) = tops = a_stack(tables, stacks, choices)
@@ -149,14 +149,16 @@ def test_effects_are_what_shifting_does(grammar: Grammar, choices: list[int], wo
     for t in word:
         tops = stacks.shift(tops, t)
         of_t = list(templates[t].effects())
-        products = {found for one in products for other in of_t if (found := after(one, other)) and fits(found, stack)}
-    found = {(*puts[::-1], *stack[len(reads) :]) for reads, puts in products}
-    assert ways_down(tops) == found
+        products = {
+            combined for one in products for other in of_t if (combined := after(one, other)) and fits(combined, stack)
+        }
+    combined = {(*puts[::-1], *stack[len(reads) :]) for reads, puts in products}
+    assert ways_down(tops) == combined
     sets = TokenSets(1)
     spelled = Dwa([*({t: (n + 1, sets.one)} for n, t in enumerate(word)), {}], [ZERO] * len(word) + [sets.one])
     made = parser_dwa(spelled, templates, sets)
-    told = any(made.value(stack[:n], sets) != ZERO for n in range(len(stack) + 1))
-    assert told == bool(tops)
+    has_effect = any(made.value(stack[:n], sets) != ZERO for n in range(len(stack) + 1))
+    assert has_effect == bool(tops)
     assert made.depth() <= depth_bound(templates, spelled)
 
 
@@ -165,7 +167,7 @@ def test_the_depth_of_a_template_is_that_of_its_longest_effect(grammar: Grammar)
     tables = lr_tables(form_of(grammar))
     for t in range(tables.form.n_terminals):
         template = Template(tables, t)
-        assume(template.depth() <= 8)  # there are exponentially many effects
+        assume(template.depth() <= 8)  # the number of effects is exponential
         lengths = [(len(reads), len(puts)) for reads, puts in template.effects()]
         assert template.depth() == max((n for n, _ in lengths), default=0)
         assert all(puts == (2 if reads == 1 else 3) for reads, puts in lengths)

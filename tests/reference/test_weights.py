@@ -44,14 +44,14 @@ steps_of = st.lists(st.tuples(st.sampled_from("|&-"), st.integers(0, 30), st.int
 def test_numbers_are_sets(first: list[frozenset[int]], steps: list[tuple[str, int, int]]) -> None:
     """After any computations each number has the tokens of set(), and equal sets have one number."""
     sets = TokenSets(N)
-    known = [(sets.of(tokens), set(tokens)) for tokens in first]
+    pairs = [(sets.of(tokens), set(tokens)) for tokens in first]
     for operation, i, j in [*steps, *steps]:
-        (a, x), (b, y) = known[i % len(known)], known[j % len(known)]
+        (a, x), (b, y) = pairs[i % len(pairs)], pairs[j % len(pairs)]
         if operation == "|":
-            known.append((sets.union(a, b), x | y))
+            pairs.append((sets.union(a, b), x | y))
         elif operation == "&":
-            known.append((sets.intersection(a, b), x & y))
+            pairs.append((sets.intersection(a, b), x & y))
         else:
-            known.append((sets.difference(a, b), x - y))
-    assert all(set(sets[number]) == tokens for number, tokens in known)
-    assert len({number for number, _ in known}) == len({frozenset(tokens) for _, tokens in known})
+            pairs.append((sets.difference(a, b), x - y))
+    assert all(set(sets[number]) == tokens for number, tokens in pairs)
+    assert len({number for number, _ in pairs}) == len({frozenset(tokens) for _, tokens in pairs})

@@ -54,7 +54,7 @@ def main() -> int:
     parser.add_argument("--schemas", type=int, default=300, help="real schemas, where the data is there (300)")
     parser.add_argument("--vocab", default="llama3", help="recorded vocabulary, or 'bytes' (llama3)")
     parser.add_argument("--stacks", type=float, default=0.0, help="seconds of a pause after which all stacks are shown")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     faulthandler.enable()
     signals = [0]
 
@@ -65,20 +65,22 @@ def main() -> int:
     signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
     sys.setswitchinterval(0.0005)  # waiting for other threads in Python is not measured
     tally = Tally()
-    service = Service(_vocabulary(given.vocab), [*fixed(), *recorded(given.schemas, given.seed)], tally, given.stacks)
+    service = Service(
+        _vocabulary(arguments.vocab), [*fixed(), *recorded(arguments.schemas, arguments.seed)], tally, arguments.stacks
+    )
     gc.freeze()  # Python's collector skips these objects, since its pauses are not measured
     for source in fixed()[:4]:
         service.put(source.name, source.compile(source.text, service.vocab, mode="lazy", **source.options))
     print(f"{len(service.sources)} sources, {service.vocab!r}, {resident() / 1e6:.0f} MB", flush=True)
     threads = [
-        threading.Thread(target=run, args=(service, work, 1000 * given.seed + k), name=work.__name__, daemon=True)
+        threading.Thread(target=run, args=(service, work, 1000 * arguments.seed + k), name=work.__name__, daemon=True)
         for k, work in enumerate([*WORK, compiling])
     ]
     for thread in threads:
         thread.start()
-    until = time.monotonic() + 60 * given.minutes
+    until = time.monotonic() + 60 * arguments.minutes
     while time.monotonic() < until:
-        time.sleep(max(0.0, min(60.0, 6 * given.minutes, until - time.monotonic())))
+        time.sleep(max(0.0, min(60.0, 6 * arguments.minutes, until - time.monotonic())))
         print(tally.minute(), flush=True)
         if dead := [thread.name for thread in threads if not thread.is_alive()]:
             tally.is_wrong(f"threads ended: {', '.join(dead)}")
@@ -92,7 +94,7 @@ def main() -> int:
     print(tally.report(), f"signals: {signals[0]:,}", sep="\n")
     grown = _grown(tally.memory)
     print(f"memory after warming up: {100 * (grown - 1):+.1f} %; wrong: {len(tally.wrong)}")
-    return int(bool(tally.wrong) or (given.minutes >= 10 and grown > GROWTH))
+    return int(bool(tally.wrong) or (arguments.minutes >= 10 and grown > GROWTH))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a service is asked to enforce: real schemas and grammars, and hostile ones."""
+"""Requests to a service: real schemas and grammars, and hostile ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Source:
     compile: Callable[..., wfsa.Constraint]
     text: Any
     options: dict[str, Any] = field(default_factory=dict)
-    sound: bool = True  # is it one that has to compile
+    sound: bool = True  # whether it must compile
 
 
 def _schema(name: str, schema: Any, sound: bool = True, **options: Any) -> Source:
@@ -36,7 +36,7 @@ def _optional(n: int) -> dict[str, Any]:
 
 
 def fixed() -> list[Source]:
-    """The ones that need no data."""
+    """Return the sources that need no recorded data."""
     record = {
         "type": "object",
         "properties": {
@@ -71,18 +71,18 @@ def fixed() -> list[Source]:
 
 
 def recorded(n: int, seed: int) -> Iterator[Source]:
-    """Some of the real schemas, if the data is there; what they are refused for is counted, and nothing else asked."""
+    """Yield some real schemas if the data is present; their refusals are only counted."""
     path = DATA / "schemas" / "dev.jsonl.gz"
     if not path.exists():
         return
     chosen = random.Random(seed)
-    kept: list[tuple[str, Any]] = []
+    selected: list[tuple[str, Any]] = []
     with gzip.open(path, "rt") as lines:
         for k, line in enumerate(lines):
             place = k if k < n else chosen.randrange(k + 1)
             if place < n:
                 record = json.loads(line)
-                kept[place : place + 1] = [(record["id"], record["schema"])]
-    for name, schema in kept:
+                selected[place : place + 1] = [(record["id"], record["schema"])]
+    for name, schema in selected:
         order = chosen.choice(["any", "declared"])
         yield _schema(f"{name}, {order}", schema, sound=False, property_order=order)

@@ -1,8 +1,8 @@
-"""The threads of a busy service: they compile, decode, batch, save and load, and fork, each for itself, for ever.
+"""The threads of a busy service, each of which compiles, decodes, batches, saves and loads, or forks in a loop.
 
-A mask is compared with commits: of tokens drawn, those in it are taken and the others refused.  That is another path
-through the engine (bytes, not tables), and cheap enough for real vocabularies; small grammars have slower judges in
-the other tests.
+A mask is compared with commits: random tokens in it must be taken, and others refused.  Commits use another path
+through the engine (bytes, not tables), and are cheap enough for real vocabularies.  Other tests judge small grammars
+more slowly.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from tests.soak.sources import Source
 from tests.soak.tally import Tally, own_time
 
 LIMITS = {"max_seconds": 10.0, "max_memory": 512 << 20}
-POOL = 48  # constraints that are served at a time
+POOL = 48  # constraints in use at a time
 STEPS = 120  # tokens of a text
 CHILD_SECONDS = 60
 
 
 class Service:
-    """What the threads share: a vocabulary, constraints in use, the tally."""
+    """The objects that threads share: a vocabulary, constraints in use, the tally."""
 
     def __init__(self, vocab: wfsa.Vocab, sources: list[Source], tally: Tally, stacks: float = 0.0) -> None:
         self.vocab, self.sources, self.tally, self.stacks = vocab, sources, tally, stacks
@@ -73,9 +73,9 @@ def decoding(service: Service, choose: random.Random) -> None:
     tally, vocab, state = service.tally, service.vocab, constraint.start()
     buffer = np.zeros((1, (vocab.logits_size + 31) // 32), np.int32)
     for _ in range(choose.randrange(2 * STEPS)):
-        begun = own_time()
+        start = own_time()
         state.fill_bitmask(buffer, row=0)
-        tally.took("mask", own_time() - begun, name)
+        tally.took("mask", own_time() - start, name)
         allowed = np.flatnonzero(np.unpackbits(buffer.view(np.uint8), bitorder="little"))
         if not len(allowed):
             if not state.is_finished():
@@ -94,10 +94,10 @@ def decoding(service: Service, choose: random.Random) -> None:
         elif what < 0.13:
             _drafted(state, [int(t) for t in choose.choices(range(vocab.logits_size), k=4)])
         token = int(allowed[choose.randrange(len(allowed))])
-        begun = own_time()
-        taken = state.commit(token)
-        tally.took("commit", own_time() - begun, name)
-        if not taken:
+        start = own_time()
+        accepted = state.commit(token)
+        tally.took("commit", own_time() - start, name)
+        if not accepted:
             tally.is_wrong(
                 f"{name}: token {token} is in the mask behind {state.output_bytes()[-200:]!r} and was refused"
             )
@@ -108,11 +108,11 @@ def decoding(service: Service, choose: random.Random) -> None:
 def _judged(service: Service, choose: random.Random, name: str, state: wfsa.State, buffer: np.ndarray) -> None:
     bits = np.unpackbits(buffer.view(np.uint8), bitorder="little")[: service.vocab.logits_size]
     inside, outside = np.flatnonzero(bits), np.flatnonzero(bits == 0)
-    for tokens, wanted in ((inside, True), (outside, False)):
+    for tokens, is_accepted in ((inside, True), (outside, False)):
         for token in choose.sample(list(tokens), min(40, len(tokens))):
-            if state.fork().commit(int(token)) != wanted:
+            if state.fork().commit(int(token)) != is_accepted:
                 service.tally.is_wrong(
-                    f"{name}: the mask says {wanted} for {token} behind {state.output_bytes()[-200:]!r}"
+                    f"{name}: the mask says {is_accepted} for {token} behind {state.output_bytes()[-200:]!r}"
                 )
     service.tally.count("masks judged")
 
@@ -120,7 +120,7 @@ def _judged(service: Service, choose: random.Random, name: str, state: wfsa.Stat
 def _closed(service: Service, name: str, state: wfsa.State) -> None:
     try:
         end = state.shortest_completion(2000, max_steps=1 << 12)  # more would keep a processor busy for seconds
-    except wfsa.errors.LimitError as error:  # it says so, and when
+    except wfsa.errors.LimitError as error:  # a documented limit
         service.tally.refused(f"closing(): {error}")
         return
     if end is None:
@@ -132,19 +132,19 @@ def _closed(service: Service, name: str, state: wfsa.State) -> None:
 
 
 def _drafted(state: wfsa.State, tokens: list[int]) -> None:
-    taken = state.commit_tokens(tokens)
-    if taken:
-        state.rollback(taken)
+    accepted = state.commit_tokens(tokens)
+    if accepted:
+        state.rollback(accepted)
 
 
 def batching(service: Service, choose: random.Random) -> None:
-    """Many texts side by side, as a serving engine has them."""
+    """Decode many texts in a batch, as a serving engine does."""
     states = [service.any(choose)[1].start() for _ in range(choose.choice([4, 32, 128]))]
     buffer = np.zeros((len(states), (service.vocab.logits_size + 31) // 32), np.int32)
     for _ in range(20):
-        begun = own_time()
+        start = own_time()
         wfsa.fill_bitmasks(states, buffer, threads=choose.choice([1, 2, 4]))
-        service.tally.took("batch", (own_time() - begun) / len(states), f"{len(states)} texts")
+        service.tally.took("batch", (own_time() - start) / len(states), f"{len(states)} texts")
         for k, state in enumerate(states):
             allowed = np.flatnonzero(np.unpackbits(buffer[k].view(np.uint8), bitorder="little"))
             if len(allowed) and not state.commit(int(allowed[choose.randrange(len(allowed))])):
@@ -173,9 +173,9 @@ def storing(service: Service, choose: random.Random) -> None:
 
 
 def forking(service: Service, choose: random.Random) -> None:
-    """A child decodes, compiles and ends; one that hangs is told, and killed."""
+    """Fork children that decode, compile and end; a child that hangs is reported and killed."""
     if service.stacks:
-        service.ended.wait(2)  # what shows them has a thread and a lock of its own, which no child survives
+        service.ended.wait(2)  # warnings have a thread and a lock of their own, which would block a child
         return
     _, constraint = service.any(choose)
     child = os.fork()
@@ -209,12 +209,12 @@ def forking(service: Service, choose: random.Random) -> None:
 
 
 def watching(service: Service, choose: random.Random) -> None:
-    """How long this thread is kept from running, beyond the moment for which it sleeps."""
+    """Measure how much longer than its sleep this thread is kept from running."""
     if service.stacks:
         faulthandler.dump_traceback_later(service.stacks)
-    begun = time.perf_counter()
+    start = time.perf_counter()
     time.sleep(0.002)
-    service.tally.paused(time.perf_counter() - begun - 0.002)
+    service.tally.paused(time.perf_counter() - start - 0.002)
 
 
 WORK = [compiling, decoding, decoding, batching, storing, forking, watching]

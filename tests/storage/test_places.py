@@ -93,11 +93,11 @@ def test_a_place_means_the_same_in_every_process(
 ) -> None:
     """A place keeps its meaning in a process with another working folder, and a place of a place is itself."""
     monkeypatch.chdir(tmp_path)
-    found = Place.of(given)
-    assert found.where == place.replace("CWD", str(tmp_path))
-    assert (found.folder is None) == ("://" in place)
+    actual = Place.of(given)
+    assert actual.where == place.replace("CWD", str(tmp_path))
+    assert (actual.folder is None) == ("://" in place)
     monkeypatch.chdir("/")
-    assert Place.of(found.where) == found
+    assert Place.of(actual.where) == actual
 
 
 def test_an_empty_text_is_not_a_place() -> None:

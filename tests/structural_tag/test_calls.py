@@ -1,7 +1,7 @@
-"""Calls read back: what a constraint of tools lets a model write is read, in every format, as the types say.
+"""Calls that a constraint of tools allows are read back in every format, with the arguments' types.
 
-Arguments are written by a writer of the formats that is independent of the reader, the constraint takes the text, and
-the reader gives the arguments back.  Random walks of the constraints are read, and jsonschema-rs judges the arguments.
+An independent writer of the formats writes arguments, the constraint takes the text, and the reader returns the
+arguments.  Random walks of the constraints are read, too, and jsonschema-rs judges the arguments.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def compiled(form: str | None, choice: str | None) -> wfsa.GrammarConstraint:
 
 
 def as_json(value: Any, marks: tuple[str, ...]) -> str:
-    """JSON text in which no string is spelled with a mark."""
+    """Return JSON text in which no string contains a mark."""
     if isinstance(value, dict):
         members = (f"{as_json(name, marks)}: {as_json(v, marks)}" for name, v in value.items())
         return "{" + ", ".join(members) + "}"
@@ -78,7 +78,7 @@ def as_json(value: Any, marks: tuple[str, ...]) -> str:
 
 
 def written(form: str | None, calls: list[tuple[str, dict[str, Any]]]) -> str | None:
-    """An answer of calls in a format; None where arguments have no spelling in it."""
+    """Return an answer with calls in a format, or None if it cannot express the arguments."""
     if form is None:
         (name, arguments) = calls[0]
         return json.dumps({"name": name, "arguments": arguments})
@@ -125,17 +125,17 @@ def test_calls_that_are_written_are_read(
         constraint = compiled(form, choice)
         around = before if choice == "auto" and form != "llama3" else ""
         assert takes(constraint, around + text)
-        found = constraint.calls(around + text)
-        assert [(call.name, call.arguments) for call in found] == (calls if form else calls[:1])
-        assert all(call.function is None and call.text in text for call in found)
-        assert found.content == around.strip() and found.reasoning == ""
+        read_calls = constraint.calls(around + text)
+        assert [(call.name, call.arguments) for call in read_calls] == (calls if form else calls[:1])
+        assert all(call.function is None and call.text in text for call in read_calls)
+        assert read_calls.content == around.strip() and read_calls.reasoning == ""
 
 
 # ---- walks ---------------------------------------------------------------------------------------------------------
 
 
 def walked(constraint: wfsa.Constraint, choose: random.Random) -> str:
-    """A random text to its end."""
+    """Return a random text up to its end."""
     state = constraint.start()
     left = state.min_tokens() + choose.randint(0, 60)
     while not state.is_finished():
@@ -149,7 +149,7 @@ def walked(constraint: wfsa.Constraint, choose: random.Random) -> str:
 
 
 def check_walk(form: str | None, choice: str | None, seed: int) -> int:
-    """Read a random text under random tools; returns how many calls it has."""
+    """Read a random text under random tools, and return its number of calls."""
     schema = Schemas(seed).object(2) if seed % 2 else ARGUMENTS
     tools = [{"name": "f", "parameters": schema}, {"name": "now"}]
     try:
@@ -159,9 +159,9 @@ def check_walk(form: str | None, choice: str | None, seed: int) -> int:
         return 0
     judge = jsonschema_rs.validator_for(schema, validate_formats=True)
     text = walked(constraint, random.Random(seed))
-    found = constraint.calls(text)
-    assert len(found) >= 1 or choice == "auto"
-    for call in found:
+    calls = constraint.calls(text)
+    assert len(calls) >= 1 or choice == "auto"
+    for call in calls:
         assert call.text in text
         if call.name == "now":
             assert call.arguments == {}
@@ -170,19 +170,19 @@ def check_walk(form: str | None, choice: str | None, seed: int) -> int:
                 assert call.arguments in twin
             assert judge.is_valid(call.arguments), (form, schema, call)
     loaded = wfsa.GrammarConstraint.from_bytes(constraint.to_bytes(), VOCAB)
-    assert loaded.calls(text) == found == wfsa.read_calls(text, tools, format=form)
-    return len(found)
+    assert loaded.calls(text) == calls == wfsa.read_calls(text, tools, format=form)
+    return len(calls)
 
 
 def arguments_in(form: str | None, call: wfsa.calls.Call) -> Any:
-    """What the arguments of a call in an XML-like style can be read as, by another reader; None in JSON."""
+    """Return the arguments of a call in an XML-like style as another reader reads them, or None in JSON."""
     if form is None or FORMATS[form].style == "json":
         return None
     f = FORMATS[form]
     begin = len(f.begin + call.name + f.after_name)
     try:
         return readings(f.style, call.text[begin : -len(f.end)])
-    except Twice as error:  # of names that no schema lists
+    except Twice as error:  # names outside of the schema
         return error
 
 
@@ -201,7 +201,7 @@ def test_walks_are_read_at_length(form: str | None, choice: str) -> None:
 
 
 @pytest.mark.parametrize("form", [form for form in FORMATS if FORMATS[form].style != "json"])
-def test_a_text_without_a_type_is_what_the_schema_takes(form: str) -> None:
+def test_a_text_without_a_type_is_read_by_the_schema(form: str) -> None:
     choose = random.Random(1)
     for seed in range(150):
         schema = Schemas(seed).object(1)
@@ -230,7 +230,7 @@ class Guest:
 
 
 def book(day: date, room: Room, guests: list[Guest] | None = None, hours: float = 1) -> str:
-    """A function as a tool."""
+    """Book a room."""
     return f"{day:%A} {room.name} {guests} {hours}"
 
 
@@ -256,7 +256,7 @@ class Desk:
 
 
 def seat(desk: Desk) -> str:
-    """A function with a parameter that is no JSON."""
+    """Take a parameter that is not JSON."""
     return str(desk)
 
 
@@ -268,10 +268,10 @@ READ = {
 
 
 @pytest.mark.parametrize("form", EVERY)
-def test_arguments_are_what_the_types_say(form: str | None) -> None:
+def test_arguments_have_their_types(form: str | None) -> None:
     pytest.importorskip("pydantic")
     booked, read = BOOKED, READ
-    if form and FORMATS[form].style != "json":  # no value of these holds its end
+    if form and FORMATS[form].style != "json":  # a value in these styles must not contain its end
         booked, read = {**booked, "guests": None}, {**read, "guests": None}
     constraint = wfsa.compile_tools([book], VOCAB, format=form, mode="lazy")
     text = written(form, [("book", booked)])
@@ -342,25 +342,25 @@ def test_wrong_tools_are_refused_with_a_remedy(tools: Any, message: str) -> None
         wfsa.compile_tools(tools, VOCAB)
 
 
-def test_arguments_that_a_validator_refuses_are_told_by_their_call() -> None:
+def test_arguments_that_a_validator_refuses_are_reported_with_their_call() -> None:
     pytest.importorskip("pydantic")
     text = written("hermes", [("Even", {"n": 1}), ("Even", {"n": 2})])
     assert text is not None
-    refused, taken = wfsa.read_calls(text, [Even], format="hermes")
-    assert taken.arguments == Even(2) and refused.json_arguments == {"n": 1}
+    refused, valid = wfsa.read_calls(text, [Even], format="hermes")
+    assert valid.arguments == Even(2) and refused.json_arguments == {"n": 1}
     with pytest.raises(ValueError, match="1 is odd"):
         _ = refused.arguments
 
 
-# ---- text around calls, and what is no call ------------------------------------------------------------------------
+# ---- text around calls, and texts without calls --------------------------------------------------------------------
 
 
 def test_reasoning_and_content() -> None:
     call = written("hermes", [("f", {"s": "x"})])
     read = compiled("hermes", "auto").calls
     for begin in ("<think>\nIs it?\n</think>\n\n", "Is it?</think>"):  # some chat templates write the begin
-        found = read(f"{begin}I ask. {call}\nThen {call}".encode())
-        assert len(found) == 2 and found.reasoning == "Is it?" and found.content == "I ask. \nThen"
+        calls = read(f"{begin}I ask. {call}\nThen {call}".encode())
+        assert len(calls) == 2 and calls.reasoning == "Is it?" and calls.content == "I ask. \nThen"
     assert read("<think> and no end").content == "<think> and no end"
 
 
@@ -371,8 +371,8 @@ def test_no_call_is_written_under_the_choice_none(form: str) -> None:
     assert call is not None and not takes(constraint, call) and not takes(constraint, "<|python_tag|>" + call)
     for text in ("", "No.", "a < b"):
         assert takes(constraint, text)
-        found = constraint.calls(text)
-        assert found == [] and found.content == text
+        calls = constraint.calls(text)
+        assert calls == [] and calls.content == text
     with pytest.raises(wfsa.errors.SchemaError, match="tool_choice needs the format"):
         wfsa.compile_tools(TOOLS, VOCAB, tool_choice="none")
 

@@ -1,4 +1,4 @@
-"""Structural tags: schemas, grammars and tokens in them, both shapes, the report, and what a mistake is told."""
+"""Structural tags: schemas, grammars and tokens in them, both shapes, the report, and errors."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def compiled(form: Any, **options: Any) -> wfsa.GrammarConstraint:
 
 def takes(constraint: wfsa.Constraint, *pieces: str | int) -> bool:
     state = constraint.start()
-    taken = all(state.commit(p) if isinstance(p, int) else state.commit_bytes(p.encode()) for p in pieces)
-    return taken and state.is_accepting()
+    accepted = all(state.commit(p) if isinstance(p, int) else state.commit_bytes(p.encode()) for p in pieces)
+    return accepted and state.is_accepting()
 
 
 def tag(begin: Any, content: Any, end: Any) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def test_calls_in_free_text(mode: Any) -> None:
     assert {bytes(TEXT[i]) for i in state.get_mask().ids() if i < N} == {b"f", b"g"}
 
 
-def test_the_older_shape_is_the_same() -> None:
+def test_the_older_shape_has_the_same_meaning() -> None:
     old = {"structures": [{"begin": "<f>", "schema": json.dumps(CITY), "end": "</f>"}], "triggers": ["<f"]}
     new = {"type": "triggered_tags", "triggers": ["<f"], "tags": [tag("<f>", schema(CITY), "</f>")]}
     both = ({"type": "structural_tag", **old}, {"format": new})
@@ -136,7 +136,7 @@ def test_strings_that_name_a_special_token() -> None:
     assert compiled({"type": "const_string", "value": "a<|eos|>"}).start().commit_bytes(b"a<|eos|>")  # ends a text
 
 
-def test_what_tokens_trigger() -> None:
+def test_tokens_as_triggers() -> None:
     tags = [tag(token("<|call|>"), schema({"type": "integer"}), token("<|end|>"))]
     form = {"type": "token_triggered_tags", "trigger_tokens": ["<|call|>"], "tags": tags}
     constraint = compiled(form)
@@ -268,7 +268,7 @@ MISTAKES: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("form", "message"), MISTAKES)
-def test_a_mistake_is_told_with_its_place(form: Any, message: str) -> None:
+def test_a_mistake_is_reported_with_its_place(form: Any, message: str) -> None:
     with pytest.raises(wfsa.WfsaError, match=message):
         compiled(form)
 
@@ -277,7 +277,7 @@ NO_TAGS = [7, "{", {}, {"format": 3}, {"type": "x", "format": ANY}, {"structures
 
 
 @pytest.mark.parametrize("whole", NO_TAGS)
-def test_what_is_no_structural_tag(whole: Any) -> None:
+def test_values_that_are_not_structural_tags_are_refused(whole: Any) -> None:
     with pytest.raises(wfsa.errors.SchemaError, match="at \\$"):
         wfsa.compile_structural_tag(whole, VOCAB)
 
@@ -300,9 +300,9 @@ def test_many_tools_compile_as_fast_as_they_are_read() -> None:
         ]
         best = float("inf")
         for _ in range(3):
-            begun = time.thread_time()
+            start = time.thread_time()
             compiled({"type": "triggered_tags", "triggers": ["<tool>"], "tags": tools})
-            best = min(best, time.thread_time() - begun)
+            best = min(best, time.thread_time() - start)
         return best
 
     assert seconds(256) < 5 * seconds(128)

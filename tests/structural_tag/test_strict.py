@@ -1,4 +1,4 @@
-"""`"strict": true` in tools and response formats: the named properties, all of them, and no others."""
+"""`"strict": true` in tools and response formats requires exactly the named properties."""
 
 from __future__ import annotations
 

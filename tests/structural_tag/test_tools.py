@@ -1,4 +1,4 @@
-"""Tool calls in the formats of models, and requests as servers get them."""
+"""Tool calls in the formats of models, and requests as servers receive them."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ NOW, WEATHER = '{"name": "now", "%s": {}}', '{"name": "weather", "%s": {"city": 
 def takes(constraint: wfsa.Constraint | None, *pieces: str | int) -> bool:
     assert constraint is not None
     state = constraint.start()
-    taken = all(state.commit(p) if isinstance(p, int) else state.commit_bytes(p.encode()) for p in pieces)
-    return taken and state.is_accepting()
+    accepted = all(state.commit(p) if isinstance(p, int) else state.commit_bytes(p.encode()) for p in pieces)
+    return accepted and state.is_accepting()
 
 
 def hermes(*calls: str) -> str:
@@ -86,7 +86,7 @@ def test_mistral() -> None:
         ({"tool_choice": "auto"}, "tool_choice needs the format in which the model writes calls"),
     ],
 )
-def test_what_is_wrong_about_tools_is_told(arguments: Any, message: str) -> None:
+def test_errors_in_tools_are_reported(arguments: Any, message: str) -> None:
     with pytest.raises(wfsa.errors.SchemaError, match=message):
         wfsa.compile_tools(TOOLS, PLAIN, **arguments)
 
@@ -139,7 +139,7 @@ def test_store_keeps_constraints_of_requests(request_: Any, good: str, bad: str)
 @pytest.mark.parametrize(
     "request_", [{}, {"response_format": {"type": "text"}}, {"tools": TOOLS, "tool_choice": "none"}, {"messages": []}]
 )
-def test_requests_that_ask_for_nothing(request_: Any) -> None:
+def test_requests_without_a_constraint(request_: Any) -> None:
     assert wfsa.compile_request(request_, PLAIN) is None
 
 
@@ -154,7 +154,7 @@ def test_requests_that_ask_for_nothing(request_: Any) -> None:
         ([], "a request must be an object, not list"),
     ],
 )
-def test_requests_that_are_wrong(request_: Any, message: str) -> None:
+def test_wrong_requests_are_refused(request_: Any, message: str) -> None:
     with pytest.raises(wfsa.errors.SchemaError, match=message):
         wfsa.compile_request(request_, PLAIN)
 
@@ -217,4 +217,4 @@ def test_a_call_ends_where_its_mark_first_occurs() -> None:
         constraint = wfsa.compile_tools([tool("f", schema)], PLAIN, format="hermes", mode="lazy")
         assert not constraint.start().commit_bytes(f'{begin}"x</tool_call>'.encode())
         spelled_otherwise = takes(constraint, begin + r'"x\u003c/tool_call>"' + end)
-        assert spelled_otherwise is ("pattern" not in keywords)  # under a pattern, strings are spelled canonically
+        assert spelled_otherwise is ("pattern" not in keywords)  # strings with a pattern have the canonical spelling

@@ -1,4 +1,4 @@
-"""Structural tags accept what their definition accepts, over all short texts of few letters and a special token."""
+"""Structural tags accept the texts of their definition, over all short texts of few letters and a special token."""
 
 from __future__ import annotations
 
@@ -72,22 +72,22 @@ FORMATS = st.recursive(
 
 
 def check(form: dict[str, Any], mode: str, texts: list[str] = TEXTS) -> None:
-    wanted = {text for text in texts if accepts(form, text)}
+    expected = {text for text in texts if accepts(form, text)}
     try:
         constraint = wfsa.compile_structural_tag({"type": "structural_tag", "format": form}, VOCAB, mode=mode)  # type: ignore[arg-type]
     except wfsa.errors.GrammarError:
-        assert not wanted
+        assert not expected
         return
     except wfsa.errors.SchemaError as error:
-        assert "no document" in str(error) and not wanted
+        assert "no document" in str(error) and not expected
         return
-    found = set()
+    results = set()
     for text in texts:
         state = constraint.start()
-        taken = all(state.commit(len(TOKENS) - 1) if c == TOKEN else state.commit_bytes(c.encode()) for c in text)
-        if taken and state.is_accepting():
-            found.add(text)
-    assert found == wanted
+        accepted = all(state.commit(len(TOKENS) - 1) if c == TOKEN else state.commit_bytes(c.encode()) for c in text)
+        if accepted and state.is_accepting():
+            results.add(text)
+    assert results == expected
 
 
 @settings(max_examples=settings().max_examples, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -104,9 +104,9 @@ def test_the_same_ahead(form: dict[str, Any]) -> None:
 
 @settings(max_examples=2 * settings().max_examples, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(FORMATS, st.randoms(use_true_random=False))
-def test_a_special_token_stands_for_its_name(form: dict[str, Any], random: Any) -> None:
+def test_a_special_token_replaces_its_name(form: dict[str, Any], random: Any) -> None:
     def renamed(part: Any) -> Any:
-        """Some letters of the strings are the token's name."""
+        """Replace some letters of the strings by the token's name."""
         if isinstance(part, dict):
             return {key: value if key == "type" else renamed(value) for key, value in part.items()}
         if isinstance(part, (list, tuple)):

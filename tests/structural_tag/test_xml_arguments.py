@@ -1,6 +1,6 @@
-"""Arguments in XML-like styles: what is written satisfies the schema, what satisfies it and has a spelling is taken.
+"""In XML-like styles allowed arguments satisfy the schema, and satisfying arguments with a spelling are allowed.
 
-Random schemas with every keyword; texts by random walks over masks to the end, and arguments out of small values.  The
+Random schemas have every keyword.  Texts come from random walks over masks, and arguments from small values.  The
 readers of tests/oracles/xml_arguments.py read texts back, and jsonschema-rs judges the arguments.
 """
 
@@ -31,7 +31,7 @@ LIKELY = frozenset(b'ab1x<>/"\\\n ]') | set(range(256, 256 + len(PIECES)))
 
 
 class Schemas:
-    """Random schemas of arguments."""
+    """Draws random schemas of arguments."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -111,7 +111,7 @@ class Schemas:
 
 
 def compiled(style: str, schema: Any, **options: Any) -> wfsa.GrammarConstraint | None:
-    """The constraint of arguments; None if there are none."""
+    """Return the constraint of arguments, or None if no arguments satisfy the schema."""
     form = {"type": "arguments", "json_schema": schema, "style": style}
     try:
         return wfsa.compile_structural_tag(
@@ -123,7 +123,7 @@ def compiled(style: str, schema: Any, **options: Any) -> wfsa.GrammarConstraint 
 
 
 def walked(constraint: wfsa.Constraint, choose: random.Random) -> str | None:
-    """A random text to its end, None if some bytes of it are no text."""
+    """Return a random text up to its end, or None if it is not UTF-8."""
     state = constraint.start()
     left = state.min_tokens() + choose.randint(0, 60)
     out: list[int] = []
@@ -144,13 +144,13 @@ def check_walks(style: str, schema: Any, constraint: wfsa.Constraint, seed: int,
     for k in range(n):
         text = walked(constraint, random.Random(seed * 100 + k))
         try:
-            found = readings(style, text)
-        except Twice as error:  # of names that no schema lists no more than the values is known
+            texts = readings(style, text)
+        except Twice as error:  # only the values are known of names outside of the schema
             assert not (error.is_argument and error.names & set(schema["properties"])), (style, schema, text)
             continue
         except Unreadable as error:
             raise AssertionError((style, schema, text)) from error
-        assert any(map(judge.is_valid, found)), (style, schema, text, found)
+        assert any(map(judge.is_valid, texts)), (style, schema, text, texts)
 
 
 def values(choose: random.Random, depth: int = 1) -> Any:
@@ -233,7 +233,7 @@ def test_no_value_holds_its_own_end_mark() -> None:
     lists = {"properties": {"a": {"type": "array", "items": {"enum": ["x</parameter>", "y"]}}}}
     assert takes("qwen_xml", lists, qwen(a='["y"]'))
     assert not takes("qwen_xml", lists, qwen(a='["x</parameter>"]'))
-    assert takes("qwen_xml", lists, qwen(a=r'["x\u003c/parameter>"]'))  # a value is kept where it has another spelling
+    assert takes("qwen_xml", lists, qwen(a=r'["x\u003c/parameter>"]'))  # a value is allowed if it has another spelling
 
 
 @pytest.mark.parametrize("style", STYLES)
@@ -247,7 +247,7 @@ def test_strings_in_json_values_hold_no_end_mark(style: str) -> None:
     assert strings is not None and not strings.start().commit_bytes(text.encode())
 
 
-ENFORCED: list[tuple[Any, str, str]] = [  # keywords, what is taken, what is not
+ENFORCED: list[tuple[Any, str, str]] = [  # keywords, an accepted text, a refused text
     ({"not": {"required": ["b"]}}, qwen(a="1"), qwen(a="1", b="2")),
     ({"dependentRequired": {"a": ["b"]}}, qwen(a="1", b="2"), qwen(a="1")),
     ({"dependencies": {"a": ["b"]}}, qwen(a="1", b="2"), qwen(a="1")),
@@ -329,7 +329,7 @@ def test_names_are_written_as_they_are() -> None:
 
 @pytest.mark.parametrize("name", ["a>b", "a\nb", " a", "", "]<]minimax[>[", '"></arg_key><|sep|>\n'])
 def test_names_are_read_back_or_refused(name: str) -> None:
-    """A name that is taken is read back as it is."""
+    """An accepted name is read back unchanged."""
     for style in STYLES:
         try:
             constraint = compiled(style, {"properties": {name: {"type": "integer"}}, "required": [name]})
@@ -381,7 +381,7 @@ def test_deep_descriptions_are_refused() -> None:
         deep = {"type": "array", "items": deep}
     with pytest.raises(wfsa.WfsaError, match=r"at \$"):
         compiled("qwen_xml", {"properties": {"a": deep}})
-    while isinstance(form, dict):  # freed level by level: Python frees nested dicts on its stack
+    while isinstance(form, dict):  # freed level by level, since Python frees nested dicts recursively
         form = form.get("content")
 
 
@@ -393,9 +393,9 @@ def test_recursive_arguments() -> None:
         assert text is not None and bad is not None and takes(style, tree, text) and not takes(style, tree, bad)
 
 
-def test_the_report_tells_what_styles_leave_out() -> None:
+def test_the_report_lists_omissions_of_styles() -> None:
     constraint = compiled("qwen_xml", {"properties": {"a": {"type": "string", "not": {"const": "x"}}}})
     assert constraint is not None and constraint.report is not None
-    told = {(entry.pointer, entry.keyword): entry.status for entry in constraint.report}
-    assert told["/format/json_schema/properties/a", "not"] == "enforced"
+    statuses = {(entry.pointer, entry.keyword): entry.status for entry in constraint.report}
+    assert statuses["/format/json_schema/properties/a", "not"] == "enforced"
     assert any("no value contains </function>, </parameter>" in entry.note for entry in constraint.report.narrowed)

@@ -22,14 +22,14 @@ def _first(text: str, start: int, words: Iterable[str]) -> tuple[int, set[str]]:
     """Return the end of the first occurrence of one of `words` after `start`, or -1, and the words that end there."""
     words = set(words)
     for end in range(start, _free_to(text, start) + 1):
-        found = {word for word in words if end - len(word) >= start and text[:end].endswith(word)}
-        if found:
-            return end, found
+        matches = {word for word in words if end - len(word) >= start and text[:end].endswith(word)}
+        if matches:
+            return end, matches
     return -1, set()
 
 
 def _free_to(text: str, start: int) -> int:
-    return len(text) if (found := text.find(TOKEN, start)) < 0 else found
+    return len(text) if (position := text.find(TOKEN, start)) < 0 else position
 
 
 def _starts(text: str, word: str, place: int) -> bool:
@@ -52,11 +52,11 @@ def _closed(places: set[int], text: str, after: Ends) -> set[int]:
 
 def _free(text: str, start: int, barred: Iterable[str], after: Ends, most: int | None = None) -> set[int]:
     stops = {*barred, *after}
-    end, found = _first(text, start, stops)
+    end, marks = _first(text, start, stops)
     if after:
         by_token = [(p, p + len(word)) for word in after for p in _by_token(text, start, word, len(word), stops)]
         out = {end for place, end in by_token if most is None or place - start <= most}
-        return out | {end for word in found.intersection(after) if most is None or end - len(word) - start <= most}
+        return out | {end for word in marks.intersection(after) if most is None or end - len(word) - start <= most}
     last = _free_to(text, start) if end < 0 else end - 1
     return {place for place in range(start, last + 1) if most is None or place - start <= most}
 
@@ -132,7 +132,7 @@ def _dispatched(
         return _ends(what, text, place + len(word), (), frozenset())
 
     out: set[int] = set()
-    begun: set[int] = set()
+    started: set[int] = set()
     todo = {start}
     if firsts is not None:
         todo = {end for tag, begin in firsts for end in _tag(tag, text, start, begin)}
@@ -140,14 +140,14 @@ def _dispatched(
             return _closed(todo, text, after)
     while todo:
         place = todo.pop()
-        if place in begun:
+        if place in started:
             continue
-        begun.add(place)
+        started.add(place)
         out |= _free(text, place, excluded | words, after)
         stops = excluded | words | set(after)
-        end, found = _first(text, place, stops)
+        end, marks = _first(text, place, stops)
         for word, what in rules:
-            begins = {end - len(word)} if word in found else set()
+            begins = {end - len(word)} if word in marks else set()
             whole = what[0]["begin"] if isinstance(what, tuple) else word
             begins |= _by_token(text, place, whole, len(word), stops)
             places = {end for begin in begins for end in one(word, what, begin)}

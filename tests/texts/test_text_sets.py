@@ -1,4 +1,4 @@
-"""compile_texts against a brute-force oracle: every token is tried against every text."""
+"""compile_texts agrees with a brute-force oracle, which tries every token against every text."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ def test_masks_along_a_walk(names: list[str], choices: list[int], hub: int) -> N
         state.rollback(len(past) + 1)
 
 
-def test_no_bytes_are_no_commit() -> None:
-    """As in a grammar's state: an undo after them takes back what was written, and an end stays one."""
+def test_no_bytes_are_not_a_commit() -> None:
+    """A rollback after an empty commit undoes the commit before it, and a finished text stays finished."""
     for constraint in (wfsa.compile_texts(["ab"], VOCAB), wfsa.compile_regex("ab", VOCAB)):
         state = constraint.start()
         assert state.commit_bytes(b"") and state.n_commits == 0
@@ -127,7 +127,7 @@ def saved(constraint: TextConstraint) -> TextConstraint:
     st.lists(TEXTS, min_size=1, max_size=40), st.lists(st.integers(0, 30), max_size=12), st.sampled_from([2, 3, 4096])
 )
 @settings(deadline=None)
-def test_what_is_loaded_equals_what_was_saved(names: list[str], choices: list[int], hub: int) -> None:
+def test_a_loaded_set_equals_the_saved_one(names: list[str], choices: list[int], hub: int) -> None:
     texts = {name.encode() for name in names}
     built = wfsa.compile_texts(names, VOCAB, hub=hub)
     loaded = saved(built)
@@ -156,7 +156,7 @@ def test_what_is_loaded_equals_what_was_saved(names: list[str], choices: list[in
 )
 @settings(deadline=None)
 def test_fill_bitmasks(kinds: list[tuple[bool, list[int]]], choose: random.Random, threads: int) -> None:
-    """Texts alone, and among the states of a grammar, in any rows."""
+    """Batches may have texts alone, or together with states of a grammar, in any rows."""
     names = ["abc", "ab", "cab", "aab", "ä", "bca", "bcab"]
     of_texts, of_grammar = wfsa.compile_texts(names, VOCAB, hub=3), wfsa.compile_regex("[abc]+", VOCAB)
     states: list[wfsa.State] = []
@@ -243,7 +243,7 @@ SIDS = wfsa.Vocab(
 
 
 def test_names_of_special_tokens_are_refused_with_the_remedy() -> None:
-    """Special tokens are never text, so such texts would allow nothing but the letter "<"."""
+    """Special tokens are never text, so such texts would only allow the letter "<"."""
     texts = ["plain", "<sid_1><sid_2>", "<sid_1><sid_3>"]
     said = r"text 1, '<sid_1><sid_2>', begins with the special token '<sid_1>' \(id 257\).*ItemIndex\.build"
     for compile_texts in (wfsa.compile_texts, wfsa.compile_texts):
@@ -257,7 +257,7 @@ def test_names_of_special_tokens_are_refused_with_the_remedy() -> None:
 
 
 def test_texts_of_special_tokens_as_items() -> None:
-    """What the message names: rows of token ids, the texts their ids."""
+    """The remedy of the message works: item rows of token ids, with the texts as item ids."""
     texts = ["<sid_1><sid_2>", "<sid_1><sid_3>"]
     rows = [[SIDS.token_name_to_id(f"<sid_{n}>") for n in pair] for pair in ((1, 2), (1, 3))]
     index = ItemIndex.build(rows, texts, logits_size=SIDS.logits_size)

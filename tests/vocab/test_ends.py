@@ -1,4 +1,4 @@
-"""End tokens and the width of the logits: the tokenizer's word, the model's word, a folder with both, and neither."""
+"""End tokens and the width of the logits come from the tokenizer, the model, a folder with both, or neither."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ def fast(**roles: str) -> Any:
 
 
 def ends(*arguments: Any, **keywords: Any) -> list[int]:
-    """The end ids, where nothing is to be told."""
+    """Return the end ids, and check that there is no warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found: list[int] = Vocab.from_tokenizer(*arguments, **keywords).eos_token_ids.tolist()
-    return found
+        eos_ids: list[int] = Vocab.from_tokenizer(*arguments, **keywords).eos_token_ids.tolist()
+    return eos_ids
 
 
 # --- a tokenizer by itself ---------------------------------------------------------------------------------------
 
 
-def test_padding_is_no_end() -> None:
-    """SmolLM2's case: the chat model ends with <|im_end|>, and pads with the base model's end."""
+def test_padding_is_not_an_end() -> None:
+    """SmolLM2's chat model ends with <|im_end|>, and pads with the base model's end token."""
     assert ends(fast(eos_token="<|im_end|>", pad_token="<|endoftext|>")) == [2]
     vocab = Vocab.from_tokenizer(fast(eos_token="<|im_end|>", pad_token="<|endoftext|>"))
     state = wfsa.compile_regex("a*", vocab).start()
@@ -58,10 +58,10 @@ def test_ends_by_name_without_padding() -> None:
     tokenizer = trained()
     tokenizer.enable_padding(pad_id=0, pad_token="<|endoftext|>")
     assert ends(tokenizer) == [2]
-    assert ends(fast(pad_token="<|im_end|>")) == [0]  # declares none either
-    with pytest.warns(VocabWarning, match=r"<\|endoftext\|> \(0\) and <\|im_end\|> \(2\).*eos_token_ids=") as told:
+    assert ends(fast(pad_token="<|im_end|>")) == [0]  # this one declares no end, either
+    with pytest.warns(VocabWarning, match=r"<\|endoftext\|> \(0\) and <\|im_end\|> \(2\).*eos_token_ids=") as caught:
         assert Vocab.from_tokenizer(trained()).eos_token_ids.tolist() == [0, 2]
-    assert told[0].filename == __file__
+    assert caught[0].filename == __file__
     assert ends(trained(), eos_token_ids=[3]) == [3]
 
 
@@ -78,7 +78,7 @@ def test_padding_that_is_the_only_end() -> None:
 
 
 def configurations(eos: Any) -> list[Any]:
-    """The same fact in every form."""
+    """Return the same end token in every form of configuration."""
     generation = types.SimpleNamespace(eos_token_id=eos)
     other = types.SimpleNamespace(eos_token_id=77)
     return [
@@ -101,16 +101,16 @@ def test_the_configuration_differs(eos: Any) -> None:
     for config in configurations(eos):
         with pytest.warns(
             VocabWarning, match=r"<\|im_end\|> \(2\), and the model's configuration .*eos_token_ids="
-        ) as told:
+        ) as records:
             vocab = Vocab.from_tokenizer(fast(eos_token="<|im_end|>"), model_config=config)
-        assert vocab.eos_token_ids.tolist() == want and told[0].filename == __file__
-        assert ends(fast(eos_token="<|im_end|>"), model_config=config, eos_token_ids=[2]) == [2]  # nothing left to tell
+        assert vocab.eos_token_ids.tolist() == want and records[0].filename == __file__
+        assert ends(fast(eos_token="<|im_end|>"), model_config=config, eos_token_ids=[2]) == [2]  # no warning
 
 
 def test_a_configuration_without_an_end() -> None:
     for config in configurations(None)[:2]:
         assert ends(fast(eos_token="<|im_end|>"), model_config=config) == [2]
-    assert ends(trained(), model_config={"eos_token_id": [2]}) == [2]  # and no guess is told
+    assert ends(trained(), model_config={"eos_token_id": [2]}) == [2]  # no warning of a guess
 
 
 def test_transformers_configurations() -> None:
@@ -178,9 +178,9 @@ def test_a_folder(tmp_path: Path) -> None:
 
 def test_a_folder_that_disagrees(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "m", tokenizer_config={"eos_token": "<|im_end|>"}, config={"eos_token_id": [0, 2]})
-    with pytest.warns(VocabWarning, match="m declares the end") as told:
+    with pytest.warns(VocabWarning, match="m declares the end") as caught:
         assert Vocab.from_pretrained(folder).eos_token_ids.tolist() == [0, 2]
-    assert told[0].filename == __file__
+    assert caught[0].filename == __file__
 
 
 def test_a_folder_with_a_tokenizer_only(tmp_path: Path) -> None:
@@ -250,7 +250,7 @@ def test_no_folder(tmp_path: Path) -> None:
     ("given", "remedy"),
     [(object(), "from_tokenizer"), ([b"a"], r"Vocab\(tokens\)"), ("v.npz", r"from_file\('v.npz'\)"), (None, "wanted")],
 )
-def test_a_vocabulary_is_wanted(given: Any, remedy: str) -> None:
+def test_an_argument_that_is_not_a_vocabulary_is_refused(given: Any, remedy: str) -> None:
     for call in (
         lambda: wfsa.compile_regex("a", given),
         lambda: wfsa.compile_gbnf('root ::= "a"', given),
@@ -260,6 +260,6 @@ def test_a_vocabulary_is_wanted(given: Any, remedy: str) -> None:
         lambda: wfsa.compile_texts(["a"], given),
         lambda: wfsa.load("nothing.wfsa", given),
     ):
-        with pytest.raises(VocabError, match=remedy) as told:
+        with pytest.raises(VocabError, match=remedy) as caught:
             call()
-        assert "a wfsa.Vocab is wanted" in str(told.value)
+        assert "a wfsa.Vocab is wanted" in str(caught.value)

@@ -1,4 +1,4 @@
-"""Vocabularies that nobody would write: a VocabError or an ArtifactError, in time and memory of the file."""
+"""Hostile vocabularies give a VocabError or an ArtifactError, in time and memory proportional to the file."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from wfsa import Vocab
 from wfsa.errors import ArtifactError, VocabError
 
 BYTE_LEVEL = {"type": "ByteLevel"}
-MOST_BYTES = 64 << 20  # that a reader of a small file may take: the process's own, and the error's
+MOST_BYTES = 64 << 20  # for reading a small file, including the process's own memory and the error
 MOST_SECONDS = 2.0
 
 
 def tokenizer(vocab: Any, added: Any = (), decoder: Any = BYTE_LEVEL, **model: Any) -> dict[str, Any]:
-    """The content of a ``tokenizer.json``."""
+    """Return the content of a ``tokenizer.json``."""
     listed = list(added) if isinstance(added, tuple) else added
     return {"model": {"type": "BPE", "vocab": vocab, **model}, "decoder": decoder, "added_tokens": listed}
 
@@ -36,10 +36,10 @@ def deep(levels: int) -> Any:
 
 
 def refused(path: Path, message: str) -> None:
-    begun, before = time.thread_time(), resident()
+    start, before = time.thread_time(), resident()
     with pytest.raises((VocabError, ArtifactError), match=message) as caught:
         Vocab.from_file(path)
-    assert time.thread_time() - begun < MOST_SECONDS and resident() - before < MOST_BYTES
+    assert time.thread_time() - start < MOST_SECONDS and resident() - before < MOST_BYTES
     str(caught.value).encode()
 
 
@@ -107,7 +107,7 @@ def test_odd_tokenizers_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::wfsa.errors.VocabWarning")
-def test_configurations_beside_a_tokenizer(tmp_path: Path) -> None:
+def test_configurations_next_to_a_tokenizer(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text(json.dumps(tokenizer({"a": 0})))
     for settings in ({"eos_token_id": 10**30}, {"eos_token_id": [5]}, {"vocab_size": 2**40}):
         (tmp_path / "config.json").write_text(json.dumps(settings))

@@ -1,7 +1,7 @@
 """Vocabularies: the arrays, their invariants, files, and every source that one is read from.
 
-Tokenizers are trained or written in the test; the real vocabularies of ``../shared/data`` are read where they are
-there.
+Tokenizers are trained or written in the test.  The real vocabularies of ``../shared/data`` are read if they are
+present.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def test_special_names() -> None:
     assert vocab.token_name_to_id("a") is None
 
 
-def test_fingerprint_tells_vocabularies_apart() -> None:
+def test_different_vocabularies_have_different_fingerprints() -> None:
     tokens = [b"a", b"b", b"ab"]
     same = [
         Vocab(tokens, [1], [2]),
@@ -129,10 +129,10 @@ def test_fingerprint_tells_vocabularies_apart() -> None:
     assert len({vocab.fingerprint for vocab in [*others, same[0]]}) == 5
 
 
-def test_a_large_vocabulary_is_quick() -> None:
+def test_a_large_vocabulary_is_made_quickly() -> None:
     tokens = [b"%x" % i for i in range(262_145)]
     best = min(_seconds(tokens) for _ in range(3))
-    assert best < 10  # some 50 ms, seconds under sanitizers; the bound only catches a loop gone quadratic
+    assert best < 10  # takes some 50 ms, or seconds under sanitizers; the bound only detects a quadratic loop
 
 
 def _seconds(tokens: list[bytes]) -> float:
@@ -202,7 +202,7 @@ def test_byte_alphabet_is_a_permutation() -> None:
     every = bytes(range(256))
     assert byte_level_token(byte_level_spelling(every)) == every
     assert byte_level_token("Ġthe") == b" the" and byte_level_token("Ċ") == b"\n"
-    assert byte_level_token("<｜end｜>") == "<｜end｜>".encode()  # not in the alphabet: plain text
+    assert byte_level_token("<｜end｜>") == "<｜end｜>".encode()  # outside of the alphabet, so plain text
     assert byte_level_token("a\xa0") == "a\xa0".encode()
 
 
@@ -233,7 +233,7 @@ def byte_level_bpe() -> Any:
 
 
 def check_spells(vocab: Vocab, encode: Any, texts: list[str], prefix: bytes = b"") -> None:
-    """The bytes of a text's tokens are the text's bytes."""
+    """Check that the bytes of a text's tokens are the text's bytes."""
     for text in texts:
         assert b"".join(vocab.tokens[i] for i in encode(text)) == prefix + text.encode()
 
@@ -300,7 +300,7 @@ def test_transformers() -> None:
     tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=backend, eos_token="<pad>")
     vocab = Vocab.from_tokenizer(tokenizer)
     check_spells(vocab, lambda text: tokenizer.encode(text), LINES[:4])
-    assert vocab.eos_token_ids.tolist() == [2]  # the declared one, whatever others are called
+    assert vocab.eos_token_ids.tolist() == [2]  # the declared end token, not one found by its name
 
 
 def test_tiktoken() -> None:

@@ -1,4 +1,4 @@
-"""Follows masks at random to the end of a text, and has another program judge what was written.
+"""Follows masks at random to the end of a text, and has another program judge the text.
 
 Promises that are checked, of every constraint that compiles (docs/engine.md):
 
@@ -32,12 +32,12 @@ SIMPLE: list[Any] = [
     None, True, 0, "", "a", [], {}, [1, 1], [[]], [[[]]], [{}], {"a": {}}, {"a": []}, {"b": {"a": 1}}, [["a"]],
     [[1], {}],
 ]  # fmt: skip
-_LARGE = 1e15  # numbers from here on are rounded by somebody
-MOST_CLOSING_STEPS = 40  # tokens that close, before closing() is asked again
-_EAGERNESS = (0.8, 0.6, 0.9, 0.5, 0.7, 0.95, 0.4) * 8  # with which a token that closes is taken, in each try
+_LARGE = 1e15  # from here on some program rounds numbers
+MOST_CLOSING_STEPS = 40  # closing tokens before closing() is called again
+_EAGERNESS = (0.8, 0.6, 0.9, 0.5, 0.7, 0.95, 0.4) * 8  # probability of taking a closing token, for each try
 MOST_STEPS = 40  # random tokens before a walk heads for the end
 
-# All bytes, what JSON tokenizers have, and tokens that reach over the border of two terminals.
+# All bytes, common tokens of JSON, and tokens that cross the border between two terminals.
 _WORDS = r"""
     {" {} [] [[ ]] }} "} "] ": "," ", :[ :{ :" ,{ ,[ },{ "},{" "],[" null true false nul tru ull,"a 00 10 12 0.5 .5 -1
     e1 aa ab ba aab "a "a" "ab" "b" a":1 b":" "a": "b":1 a", é é" 1,1 ,1 ],1 1] 1} ,null ,true ,"a" ,"" [1 [null [" \"
@@ -46,7 +46,7 @@ _WORDS = r"""
 _LAYOUT = [b", ", b": ", b"\n  ", b"\n    "]
 SPELLED = [bytes([i]) for i in range(256)] + [word.encode() for word in _WORDS.split()] + _LAYOUT
 _CLOSING = {*b']}"', len(SPELLED)}  # and the end token
-_NESTING = {*b"[]},\n ", len(SPELLED)}  # where an end needs arrays that differ
+_NESTING = {*b"[]},\n ", len(SPELLED)}  # for ends that need arrays that differ
 _LIKELY = set(b'{}[]":,019.-aabtfn\\') | set(range(256, len(SPELLED)))
 
 
@@ -56,12 +56,12 @@ def vocabulary() -> wfsa.Vocab:
 
 
 class WalkError(AssertionError):
-    """A promise that was not kept; the message names the promise and the text."""
+    """A broken promise; the message contains the promise and the text."""
 
 
 @dataclass
 class Tally:
-    """Counts of what was tried."""
+    """Counts of cases, walks and their outcomes."""
 
     schemas: int = 0
     refused: int = 0
@@ -96,7 +96,7 @@ class Case:
 
 
 def compiled(case: Case, vocab: wfsa.Vocab) -> wfsa.Constraint:
-    """Compile the case in its mode.  Raises SchemaError if the schema is refused or has no document, LimitError."""
+    """Compile the case in its mode.  Raises SchemaError if the schema is refused or has no document, or LimitError."""
     mode: Any = case.mode if case.mode in ("ahead", "lazy", "background") else "ahead"
     constraint = wfsa.compile_json_schema(case.schema, vocab, mode=mode, **case.options.keywords())
     if case.mode == "loaded":
@@ -105,7 +105,7 @@ def compiled(case: Case, vocab: wfsa.Vocab) -> wfsa.Constraint:
 
 
 def run(case: Case, vocab: wfsa.Vocab, walks: int) -> Tally:
-    """Compile a case and walk it; raises WalkError at the first promise that is not kept."""
+    """Compile a case and walk it; raise WalkError at the first broken promise."""
     tally = Tally(schemas=1)
     rng = Random(case.seed + 1)
     judge = jsonschema_rs.validator_for(case.schema, validate_formats=True)
@@ -157,7 +157,7 @@ def walk(state: wfsa.State, rng: Random) -> bytes:
 
 
 def step(state: wfsa.State, rng: Random) -> None:
-    """Commit a token of the mask; now and then try one outside, or go back and ask again."""
+    """Commit a token of the mask; sometimes try one outside, or go back and repeat."""
     mask = state.get_mask()
     ids = mask.ids().tolist()
     if not ids:
@@ -186,13 +186,13 @@ def step(state: wfsa.State, rng: Random) -> None:
 
 
 def choose(ids: list[int], rng: Random) -> int:
-    """Return a token, most often one that JSON is made of: among all bytes these would be rare."""
+    """Return a token, most often one of JSON's punctuation, which would be rare among all bytes."""
     likely = [i for i in ids if i in _LIKELY]
     return rng.choice(likely if likely and rng.random() < 0.8 else ids)
 
 
 def finish_by_closing(state: wfsa.State, rng: Random) -> None:
-    """End the text by the bytes of ``closing()``; by tokens that close, where that gives up at its documented limit."""
+    """End the text by the bytes of ``closing()``, or by closing tokens if that reaches its documented limit."""
     if state.is_finished():
         return
     before = state.output_bytes()
@@ -215,7 +215,7 @@ def finish_by_closing(state: wfsa.State, rng: Random) -> None:
 
 
 def finishes_by_closing(state: wfsa.State) -> bool:
-    """End the text by the bytes of ``closing()``; return False where that gives up at its documented limit."""
+    """End the text by the bytes of ``closing()``; return False if that reaches its documented limit."""
     if state.is_finished():
         return True
     before = state.output_bytes()
@@ -264,7 +264,7 @@ def value_of(text: bytes) -> tuple[Any] | None:
         value = float(literal) if set(".eE") & set(literal) else int(literal[:30])
         plain = len(literal) < 25 and abs(value) < _LARGE and "e" not in repr(value)
         value = int(value) if plain and value == int(value) else value  # 1.0 is another spelling of 1
-        # Zero apart: "-0.0" is not the canonical spelling, and the fraction of "0e-999999999" would fill the memory.
+        # Zero is special: "-0.0" is not canonical, and the fraction of "0e-999999999" would fill the memory.
         same = literal in ("0", "0.0") if value == 0 else plain and Fraction(literal) == Fraction(repr(value))
         exact = exact and plain and same
         return value
@@ -297,7 +297,7 @@ def check_verdict(
 
 
 def _follow(state: wfsa.State, text: bytes) -> None:
-    """Take `text` in the longest tokens, each of which has to be in its mask."""
+    """Commit `text` in the longest tokens, each of which must be in its mask."""
     at = 0
     while at < len(text):
         token_id, length = next((i, n) for n in range(8, 0, -1) for i in _BY_TEXT.get(text[at : at + n], ()))
