@@ -183,7 +183,7 @@ class _Scope(RightSides):
             if rule.ending is not None or attributes.temperature is not None or attributes.max_tokens is not None:
                 raise GrammarError("a rule with a parameter takes no attribute but capture")
             if not any(map(_needs_parameter, walk(rule.body))):
-                raise GrammarError("it takes a parameter, but nothing in it needs one: drop ::_")
+                raise GrammarError("the rule takes a parameter, but nothing in the rule needs one; drop ::_")
         if attributes.stop_capture is not None and rule.ending is None:
             raise GrammarError("stop_capture= needs stop= or suffix=")
         if attributes.max_tokens == 0:

@@ -109,7 +109,7 @@ class File:
         params = tuple(map(self.global_name, statement.params))
         if how == "%extend":
             if existing is None:
-                raise GrammarError(f"Can't extend {kind} {name} as it wasn't defined before at line {line}")
+                raise GrammarError(f"%extend {name} at line {line}: no {kind} of this name was defined before")
             if existing.is_terminal != statement.is_terminal or existing.params != params:
                 raise GrammarError(f"%extend {name} at line {line}: the {kind} was defined with other parameters")
             if not existing.parts:
@@ -117,9 +117,9 @@ class File:
             existing.parts[:0] = parts
         else:
             if existing is None and how == "%override":
-                raise GrammarError(f"Cannot override a nonexisting {kind} {name} at line {line}")
+                raise GrammarError(f"%override {name} at line {line}: no {kind} of this name was defined before")
             if existing is not None and how != "%override":
-                raise GrammarError(f"{kind.title()} '{name}' defined more than once at line {line}")
+                raise GrammarError(f"{kind} {name!r} is defined more than once, again at line {line}")
             if name.startswith("__"):
                 raise GrammarError(f"{name} at line {line}: names with two underscores in front are reserved")
             self.definitions[name] = Definition(statement.is_terminal, parts, params, statement.priority)
@@ -219,7 +219,7 @@ class File:
         n_expected, n_given = len(self.definitions[target].params), len(used.arguments)
         if n_given and n_given != n_expected:
             raise GrammarError(
-                f"Wrong number of template arguments used for {target} at {used.place} (in {name}): "
+                f"wrong number of template arguments for {target} at {used.place} (in {name}): "
                 f"expected {n_expected}, got {n_given}"
             )
 

@@ -151,7 +151,7 @@ def regular(pattern: Pattern) -> Regular:
     """
     language = _regular(pattern)
     if nullable(language):
-        raise GrammarError("it matches the empty word, which a terminal must not; make its use optional instead")
+        raise GrammarError("the pattern matches the empty word, which a terminal must not; make its use optional instead")
     return language
 
 
@@ -160,7 +160,7 @@ def _regular(pattern: Pattern) -> Regular:
         try:
             return literal(pattern.value)
         except UnicodeEncodeError:
-            raise GrammarError("it contains a surrogate, which has no UTF-8 encoding") from None
+            raise GrammarError("the pattern contains a surrogate, which has no UTF-8 encoding") from None
     source = re.escape(pattern.value) if pattern.is_str else pattern.value
     if may_be_lazy(pattern):
         return first_language(source, pattern.flags)

@@ -125,7 +125,7 @@ class Reader:
         alias = self.name() if self.accept("->") else path[-1]
         if len(path) < 2:
             raise GrammarError(
-                f"Nothing was imported by %import {path[0]} at {place}: write a file and a name, as in common.INT"
+                f"nothing was imported by %import {path[0]} at {place}: write a file and a name, as in common.INT"
             )
         return Import(tuple(path[:-1]), ((path[-1], alias),), is_relative, place)
 

@@ -51,7 +51,7 @@ def first_matches(node: Node) -> Regular:
     except TooLarge:
         raise GrammarError(_TOO_LARGE + _REMEDY) from None
     if language == NOTHING:
-        raise GrammarError("it matches no text: a look-around in it can never hold")
+        raise GrammarError("the pattern matches no text: a look-around in it can never hold")
     return language
 
 

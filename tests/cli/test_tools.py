@@ -217,7 +217,7 @@ def test_costs_of_first_compilations_are_not_charged_to_the_schema(monkeypatch: 
         return SimpleNamespace(stats={"stages": {}, "lexer_states": 1})
 
     module = importlib.import_module("wfsa.inspect.schema_costs")
-    monkeypatch.setattr(module, "compile_json_schema", compiled)
+    monkeypatch.setattr(module, "constraint_of_schema", compiled)
     monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: now[0]))
     costs = schema_costs({"properties": {"a": {"type": "integer"}}}, BYTES)
     assert costs.seconds == pytest.approx(0.001) and costs.places[0].seconds == pytest.approx(0)

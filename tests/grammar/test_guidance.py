@@ -293,7 +293,7 @@ def test_a_saved_constraint_matches_the_same() -> None:
         ('start: r\nr[max_tokens="a"]: /a/', "expected a number of tokens"),
         ('start: r\nr[stop_capture="a"]: /a/', "needs stop= or suffix="),
         ('start: r\nr[lazy]: s\ns: "a"', r"rule r \(line 2\): the rule s at line 2 column 10 cannot be"),
-        ('start: p::0\np::_ : "a"', "takes a parameter, but nothing in it needs one: drop ::_"),
+        ('start: p::0\np::_ : "a"', "takes a parameter, but nothing in the rule needs one; drop ::_"),
         ('start: p\np::_ : "a" %if bit_set(0)', "takes a parameter, and none is given at line 1 column 8: write p::0"),
         ('start: p::_\np::_ : "a" %if bit_set(0)', "p:: at line 1 column 8 needs a parameter, and the rule around it"),
         ('start: p::0\np: "a"', r"the rule p takes no parameter \(line 1 column 8\)"),

@@ -328,10 +328,10 @@ def test_rules_against_lark(text: str) -> None:
         ('start: "a"\nB: C', "C"),
         ('start: "a"\n%ignore B', "B"),
         ('start: "a"\nt{x}: x nope', "Rule 'nope' used but not defined"),
-        ('start: "a"\nstart: "b"', "Rule 'start' defined more than once at line 2"),
-        ('start: A\nA: "a"\nA: "b"', "Terminal 'A' defined more than once at line 3"),
-        ('start: "a"\n%override x: "b"', "Cannot override a nonexisting rule x at line 2"),
-        ('start: "a"\n%extend x: "b"', "Can't extend rule x as it wasn't defined before at line 2"),
+        ('start: "a"\nstart: "b"', "rule 'start' is defined more than once, again at line 2"),
+        ('start: A\nA: "a"\nA: "b"', "terminal 'A' is defined more than once, again at line 3"),
+        ('start: "a"\n%override x: "b"', "%override x at line 2: no rule of this name was defined before"),
+        ('start: "a"\n%extend x: "b"', "%extend x at line 2: no rule of this name was defined before"),
         ("start: A\n%declare A", "terminal A is declared (%declare) but has no definition"),
         ('start: "a" | b\n%declare b', "rule b is declared"),
         ('start: A\nA: B\nB: "x" A', "recursion in terminal A"),
@@ -339,10 +339,10 @@ def test_rules_against_lark(text: str) -> None:
         ('start: A\nA: "x" -> y', "terminal A (line 2): aliases"),
         ("start: A\nA:", "terminal A (line 2): terminal A is empty"),
         ('start: ""', 'empty terminals are not allowed ("")'),
-        ("start: A\nA: /x*/", "terminal A (line 2): it matches the empty word"),
-        ('start: A\nA: "x"?', "terminal A (line 2): it matches the empty word"),
-        ('start: "a" /b?/', "terminal 'b?': it matches the empty word"),
-        ('start: "a"\n%ignore /b*/', "'b*': it matches the empty word"),
+        ("start: A\nA: /x*/", "terminal A (line 2): the pattern matches the empty word"),
+        ('start: A\nA: "x"?', "terminal A (line 2): the pattern matches the empty word"),
+        ('start: "a" /b?/', "terminal 'b?': the pattern matches the empty word"),
+        ('start: "a"\n%ignore /b*/', "'b*': the pattern matches the empty word"),
         ("start: A\nA: /(a)\\1/", "terminal A (line 2): "),
         ("start: A\nA: /(/", "terminal A (line 2): "),
         ("start: A\nA: /[b-a]/", "terminal A (line 2): "),
@@ -353,7 +353,7 @@ def test_rules_against_lark(text: str) -> None:
         ('start: "d".."a"', "comes after its last"),
         ('start: "a".."z"i', "a range takes no flags"),
         ('start: "\\u12"', "bad escape"),
-        ("start: t{a}\nt{x, y}: x y\na: \"a\"", "Wrong number of template arguments"),
+        ("start: t{a}\nt{x, y}: x y\na: \"a\"", "wrong number of template arguments"),
         ('start: t\nt{x}: x', "template t is used without arguments"),
         ('start: a{"x"}\na: "a"', "a is used with arguments but is not a template"),
         ('start: t{"x"}\nt{x}: t{u{x}}\nu{x}: x', "make its arguments stop growing"),
@@ -366,8 +366,8 @@ def test_rules_against_lark(text: str) -> None:
         ("%import nowhere.X\nstart: X", "%import nowhere: no file nowhere.lark"),
         ("%import .near.X\nstart: X", "pass base_path"),
         ("%import common.NOPE\nstart: NOPE", "NOPE"),
-        ('%import common.INT\nstart: INT\nINT: "x"', "Terminal 'INT' defined more than once"),
-        ("%import common\nstart: common", "Nothing was imported"),
+        ('%import common.INT\nstart: INT\nINT: "x"', "terminal 'INT' is defined more than once"),
+        ("%import common\nstart: common", "nothing was imported"),
         ('start: "\ud800"', "surrogates not allowed"),
         ('start: "\\ud800"', "surrogate"),
         ("start: " + "(" * 5000 + '"a"' + ")" * 5000, "nested too deeply"),
@@ -451,7 +451,7 @@ def test_lazy_terminals_are_in_the_order_of_lark() -> None:
 def test_lazy_terminals_that_are_refused_are_named() -> None:
     with pytest.raises(GrammarError, match=r"terminal LONG \(line 2\): its lazy quantifiers .* write a loop"):
         read("start: LONG\nLONG: /.*?[ab].{9}c/\n")
-    with pytest.raises(GrammarError, match=r"terminal T \(line 2\): it matches no text"):
+    with pytest.raises(GrammarError, match=r"terminal T \(line 2\): the pattern matches no text"):
         read("start: T\nT: /a.*?(?=b)/\n")
 
 

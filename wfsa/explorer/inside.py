@@ -133,7 +133,7 @@ def inside(compiled: Compiled, text: bytes) -> dict[str, Any]:
             try:
                 shown = Shown(compiled)
             except ImportError as error:
-                raise WfsaError(f"this panel needs pyroaring ({error}): {how_to_install('reference')}") from None
+                raise WfsaError(f"the panel Inside needs pyroaring ({error}): {how_to_install('reference')}") from None
             except WfsaError as error:
                 compiled.kept["inside"] = error
                 raise

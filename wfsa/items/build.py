@@ -350,4 +350,4 @@ def _ids(source: Any, n: int) -> Ids:
 
 def _check_count(n: int) -> None:
     if n > MAX_ROWS:
-        raise LimitError(f"one build takes at most {MAX_ROWS:,} rows, got {n:,}")
+        raise LimitError(f"a build takes at most {MAX_ROWS:,} rows, got {n:,}")

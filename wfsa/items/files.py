@@ -165,10 +165,10 @@ def _mapped_npy(file: IO[bytes]) -> npt.NDArray[Any]:
         raise ValueError(f"format version {version}")
     shape, is_fortran, dtype = (npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0)(file)
     if dtype.hasobject:
-        raise ValueError("it holds objects")
+        raise ValueError("the array holds Python objects")
     size, begin = math.prod(shape) * dtype.itemsize, file.tell()
     if size > os.fstat(file.fileno()).st_size - begin:
-        raise ValueError(f"it is truncated: it should have {size} bytes of numbers")
+        raise ValueError(f"the array is truncated: it should have {size} bytes of numbers")
     if not size:
         return np.zeros(shape, dtype)
     return np.memmap(file, dtype, "r", begin, shape, "F" if is_fortran else "C")

@@ -250,7 +250,7 @@ def apply(catalogue: Catalogue, manifest: Manifest, entry: DeltaEntry, place: Pl
     arrays, head = file.arrays, file.head
     try:
         if head.get("base") != manifest.base:
-            raise ItemError("it was published for another base")
+            raise ItemError("the delta was published for another base")
         kind = _kind(manifest)
         old = _ids(kind, entry.removed, {n[len(_GONE) :]: a for n, a in arrays.items() if n.startswith(_GONE)})
         new = _ids(kind, entry.added, {n: a for n, a in arrays.items() if not n.startswith(_GONE)})

@@ -52,7 +52,7 @@ def from_tokenizer_json(description: Mapping[str, Any], eos_token_ids: Iterable[
     model = description.get("model") if isinstance(description, Mapping) else None
     listed = model.get("vocab") if isinstance(model, Mapping) else None
     if not isinstance(model, Mapping) or not isinstance(listed, (Mapping, list)):
-        raise VocabError("this JSON is not a tokenizer.json: it has no model.vocab")
+        raise VocabError("the JSON is not a tokenizer.json: it has no model.vocab")
     to_bytes, to_added_bytes = _readers(description, model)
     pairs = _model_pairs(listed)
     added = _added_tokens(description)

@@ -111,7 +111,7 @@ def canonical_json(source: Any) -> str:
     try:
         _write(value, pieces.append)
     except TypeError as error:
-        raise SchemaError(f"this is not JSON: {error}; at $") from None
+        raise SchemaError(f"the source is not JSON: {error}; at $") from None
     except (RecursionError, ValueError):  # too deep, or a number of thousands of digits; the compiler reports the error
         return f"\0{source if isinstance(source, str) else uuid.uuid4()}"
     return "".join(pieces)
