@@ -231,7 +231,7 @@ KINDLESS = {"type": "object", "properties": {"x": {"type": "string"}}}
     [
         ({"anyOf": [{"properties": {f"p{n}": {}}} for n in range(5)]}, "these 5 branches of anyOf share no discr"),
         ({"anyOf": [{"properties": {"k": {"const": n}}} for n in range(5)]}, None),
-        ({"oneOf": [{"type": "string"}, {"type": "null"}]}, "anyOf says the same"),
+        ({"oneOf": [{"type": "string"}, {"type": "null"}]}, "anyOf means the same"),
         ({"maxLength": 100_000}, "maxLength: 100000 is counted"),
         ({"uniqueItems": True}, "unique_items"),
         ({"patternProperties": {"^a": {}, "^b": {}}}, "names by several patterns"),

@@ -241,7 +241,7 @@ def test_places_of_a_schema_and_what_they_cost() -> None:
     places = cost.places(made)
     assert places["complete"] and places["root"]["place"] == "" and places["root"]["lr"] > 0
     assert [child["place"] for child in places["root"]["children"]] == ["/oneOf/0", "/oneOf/1"]
-    assert "anyOf says the same" in places["root"]["advice"][0] and places["root"]["children"][1]["advice"] == []
+    assert "anyOf means the same" in places["root"]["advice"][0] and places["root"]["children"][1]["advice"] == []
     assert cost.places(made) is places
     assert cost.places(compiled("[0-9]+", "regex")) == {}
     along = cost.along(walked(made, b'{"name": "A"'))

@@ -195,7 +195,7 @@ def test_every_panel_on_every_example(opened: Page, title: str) -> None:
         assert opened.page.locator(".flame-cell").count() >= 3  # narrow cells are left out
     if title == "Shapes":
         opened.show("cost")
-        assert "anyOf says the same" in opened.page.locator(".advice li").first.inner_text()
+        assert "anyOf means the same" in opened.page.locator(".advice li").first.inner_text()
 
 
 @pytest.mark.parametrize(
