@@ -151,7 +151,7 @@ def regular(pattern: Pattern) -> Regular:
     """
     language = _regular(pattern)
     if nullable(language):
-        raise GrammarError("the pattern matches the empty word, which a terminal must not; make its use optional instead")
+        raise GrammarError("the pattern matches the empty word, which terminals must not; make its use optional")
     return language
 
 
