@@ -79,11 +79,9 @@ MISTAKES: dict[tuple[str, str], list[tuple[str, str]]] = {
     ],
     ("wfsa/reference/stacks.py", REFERENCE): [
         ("_down(below_state[state], len(rhs) - 1)", "_down(below_state[state], len(rhs))"),
-        ("base not in below_state.setdefault(to, {})", "not below_state.setdefault(to, {})"),
     ],
     ("grammar/json_schema/spelling/numbers.py", NUMBERS): [
         ("_Size(max(-state.high, 0), -state.low, False)", "_Size(max(-state.high, 1), -state.low, False)"),
-        ("min(b - digit * width, width - 1)", "min(b - digit * width, width)"),
         ("return state.has_digits and state.low <= 0 <= state.high", "return state.low <= 0 <= state.high"),
         ("while size * width <= high and", "while size * width < high and"),
     ],
