@@ -43,7 +43,8 @@ def test_every_public_name_is_in_the_reference() -> None:
     modules = set(re.findall(r"^::: (\S+)$", text, re.MULTILINE))
     within = {name for module in ("wfsa.errors", "wfsa.texts") for name in dir(importlib.import_module(module))}
     missing = set(wfsa.__all__) - {"__version__", "integrations"} - within
-    assert not {name for name in missing if f"wfsa.{name}" not in modules}
+    documented = {".".join(module.split(".")[:2]) for module in modules}  # a module counts by its functions
+    assert not {name for name in missing if f"wfsa.{name}" not in documented}
 
 
 def test_gathered_pages_link_to_each_other(tmp_path: Path) -> None:

@@ -48,28 +48,22 @@ RULES = ("opener", "question", "name", *IDIOMS)
 # Only smaller numbers may be written here.
 LIMITS: dict[str, dict[str, int]] = {
     "ext": {
-        "opener": 3, "question": 3, "name": 3, "behind": 3, "beside": 3, "stands": 3, "told": 3, "so many": 3,
-        "shall": 3, "is no": 3, "who": 3, "door": 3, "nothing of": 3, "asked for": 3,
+        "behind": 2, "stands": 1, "is no": 2, "nothing of": 1, "asked for": 2,
     },
     "grammar": {
-        "opener": 74, "question": 4, "name": 225, "behind": 38, "beside": 33, "stands": 60, "told": 28, "so many": 7,
-        "shall": 3, "is no": 38, "who": 8, "door": 3, "nothing of": 5, "asked for": 31,
+        "behind": 1, "stands": 4, "is no": 7, "asked for": 4,
     },
     "wfsa": {
-        "opener": 3, "question": 3, "name": 53, "behind": 3, "beside": 3, "stands": 3, "told": 3, "so many": 3,
-        "shall": 3, "is no": 29, "who": 3, "door": 3, "nothing of": 3, "asked for": 3,
+        "opener": 3, "name": 53, "behind": 1, "is no": 29, "nothing of": 2, "asked for": 2,
     },
     "benches": {
-        "opener": 3, "question": 3, "name": 53, "behind": 3, "beside": 4, "stands": 4, "told": 3, "so many": 3,
-        "shall": 3, "is no": 4, "who": 3, "door": 3, "nothing of": 3, "asked for": 3,
+        "name": 2, "beside": 1, "stands": 1, "is no": 1,
     },
     "tests": {
-        "opener": 113, "question": 15, "name": 459, "behind": 31, "beside": 27, "stands": 27, "told": 29,
-        "so many": 9, "shall": 3, "is no": 23, "who": 4, "door": 6, "nothing of": 8, "asked for": 23,
+        "opener": 5, "name": 17, "behind": 2, "beside": 1, "is no": 6, "asked for": 3,
     },
     "docs": {
-        "opener": 3, "question": 3, "name": 8, "behind": 35, "beside": 24, "stands": 17, "told": 5, "so many": 4,
-        "shall": 3, "is no": 12, "who": 5, "door": 4, "nothing of": 9, "asked for": 11,
+        "behind": 1, "beside": 4, "stands": 1, "so many": 1, "is no": 6, "who": 1, "asked for": 1,
     },
 }  # fmt: skip
 
