@@ -7,6 +7,8 @@
 #   make touched    the tests of the sources that differ from main (tests/touched.py), with few random examples
 #   make lint       ruff                    make types      mypy --strict, and stubtest on the compiled modules
 #   make wheel      an sdist, a manylinux wheel built from it, and a trial of the wheel in a fresh environment
+#   make compiled   the JSON Schema front end compiled, as in wheels, in a copy of the tree, and its tests there
+#                   (COMPILED_TESTS="tests/grammar" runs others)
 #   make sanitize   tests under ASan/UBSan  (SANITIZE_TESTS="tests/fuzz" narrows it)
 #   make threads    tests of shared constraints under ThreadSanitizer   (THREAD_TESTS="..." narrows it)
 #   make integrations  vLLM and its server, MLX-LM, Outlines and genlm-control with a tiny model, and modules of SGLang and ExLlamaV3, in a
@@ -27,6 +29,7 @@ BENCH_ARGS ?=
 SOAK_ARGS ?=
 SANITIZE_TESTS ?= tests
 NEWEST_TESTS ?= tests
+COMPILED_TESTS ?= tests/json_schema
 THREAD_TESTS ?= tests/engine/test_threads.py tests/engine/test_generations.py tests/engine/test_background.py
 
 VENV := .venv
@@ -36,7 +39,7 @@ STAMPS := $(VENV)/stamps
 STUBBED := $(addprefix wfsa._ext.,$(basename $(notdir $(wildcard ext/bindings/*.pyx))))
 ENGINE_SOURCES := $(wildcard ext/*.hpp ext/*/*.hpp ext/*/*.pyx wfsa/_ext/*.pxd)
 
-.PHONY: build model demo test touched lint types wheel sanitize threads soak integrations newest docs docs-serve nightly bench bench-items clean
+.PHONY: build model demo test touched lint types wheel compiled sanitize threads soak integrations newest docs docs-serve nightly bench bench-items clean
 .DELETE_ON_ERROR:
 
 build: $(STAMPS)/engine $(STAMPS)/install
@@ -120,7 +123,7 @@ types: build
 
 # The sdist is built from the tree, and the wheel from the sdist, as users of a package index do.
 # The wheel is made again only if a file in it is newer.
-PACKAGED := $(ENGINE_SOURCES) $(shell find wfsa grammar -name '*.py' -o -name '*.pyi' -o -name '*.json') \
+PACKAGED := $(ENGINE_SOURCES) $(wildcard ext/front_end/*) $(shell find wfsa grammar -name '*.py' -o -name '*.pyi' -o -name '*.json') \
   $(wildcard wfsa/explorer/static/*) pyproject.toml setup.py MANIFEST.in README.md LICENSE
 WHEEL := dist/.made
 
@@ -128,11 +131,17 @@ wheel: build $(WHEEL)
 
 $(WHEEL): $(PACKAGED) | $(STAMPS)/engine $(STAMPS)/install
 	rm -rf dist build/wheel
-	$(PY) -m build --no-isolation --outdir build/wheel .
+	WFSA_COMPILE_FRONT_END=1 $(PY) -m build --no-isolation --outdir build/wheel .
 	PATH="$(abspath $(VENV))/bin:$$PATH" $(PY) -m auditwheel repair --wheel-dir dist build/wheel/*.whl
 	cp build/wheel/*.tar.gz dist/
 	$(PY) tests/house/try_wheel.py dist
 	@touch $@
+
+# A compiled module would hide edits of its source, so the tree itself stays interpreted. The engine is not built again.
+compiled: build $(STAMPS)/model
+	$(call copied,build/compiled)
+	cd build/compiled/tree && WFSA_COMPILE_FRONT_END=1 $(abspath $(PY)) setup.py --quiet build_ext --inplace --parallel $(JOBS)
+	cd build/compiled/tree && $(abspath $(PY)) -m pytest $(WORKERS) -m "not slow" $(COMPILED_TESTS) $(PYTEST_ARGS)
 
 nightly: build $(STAMPS)/model
 	$(PY) -m pytest $(WORKERS) --hypothesis-profile=nightly $(PYTEST_ARGS)
@@ -148,13 +157,18 @@ bench-items: build $(STAMPS)/rivals
 # libstdc++, without which ASan does not find the real __cxa_throw. PYTHONMALLOC=malloc, since Python's own allocator
 # would hide overruns.
 #
-# $(call checked,FOLDER,KIND) copies the sources to FOLDER/tree and builds them there.
-define checked
+# $(call copied,FOLDER) copies the sources to FOLDER/tree.
+define copied
 @mkdir -p $(1)/tree
 @rm -rf $(addprefix $(1)/tree/,wfsa grammar ext tests docs benches examples)
 @cp -a *.py *.toml *.md *.yml LICENSE Makefile wfsa grammar ext tests docs benches examples $(1)/tree/
-@rm -f $(1)/tree/wfsa/_ext/*.so $(1)/tree/ext/bindings/*.cpp
 @ln -sfn "$(abspath ../shared)" $(1)/shared
+endef
+
+# $(call checked,FOLDER,KIND) copies the sources to FOLDER/tree and builds them there.
+define checked
+$(call copied,$(1))
+@rm -f $(1)/tree/wfsa/_ext/*.so $(1)/tree/ext/bindings/*.cpp
 cd $(1)/tree && $(abspath $(PY)) setup.py --quiet build_ext --inplace --sanitize=$(2) --parallel $(JOBS)
 endef
 

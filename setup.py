@@ -14,6 +14,10 @@ All other settings are in ``pyproject.toml``, which cannot express these two:
      ``libasan``. ``make sanitize`` does so, in a copy of the tree, so that it never replaces the fast build;
    - ``... --sanitize=thread``: the same with ThreadSanitizer, for ``make threads``.
 
+   With ``WFSA_COMPILE_FRONT_END=1`` in the environment, mypyc also compiles the JSON Schema front end
+   (``ext/front_end/translate.py``). ``make wheel`` and ``make compiled`` set it, and an installation from source can.
+   ``make build`` does not, since a compiled module would hide edits of its source; checked builds leave it out.
+
    Modules are translated and compiled in parallel, one per processor unless ``--parallel`` sets another number. The
    largest modules come first, so that a build, also by pip, takes little longer than the largest module.
 """
@@ -23,6 +27,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import re
+import sys
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -30,6 +35,9 @@ from setuptools import Extension, find_packages, setup
 from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).parent
+
+COMPILE_FRONT_END = os.environ.get("WFSA_COMPILE_FRONT_END") == "1"
+MYPYC = "mypy==2.4.1"  # translates the front end; another version may write other C, which translate.py refuses
 
 COMMON_FLAGS = ["-std=c++17", "-Wall", "-Wno-unused-function", "-Wno-maybe-uninitialized", "-pthread"]
 FAST_FLAGS = ["-O3", "-fno-plt", "-fno-semantic-interposition", "-fvisibility=hidden", "-DNDEBUG", "-g0"]
@@ -85,9 +93,13 @@ class BuildExt(build_ext):
                 quiet=True,
                 nthreads=int(self.parallel) if forks else 0,
             )
-            self.distribution.ext_modules = sorted(
-                translated, key=lambda module: -Path(module.sources[0]).stat().st_size
-            )
+            translated = sorted(translated, key=lambda module: -Path(module.sources[0]).stat().st_size)
+            if COMPILE_FRONT_END and not checks:
+                sys.path.insert(0, str(ROOT / "ext" / "front_end"))
+                import translate
+
+                translated = translate.extensions() + translated  # the first of them takes longest
+            self.distribution.ext_modules = translated
         super().finalize_options()
 
 
@@ -132,5 +144,7 @@ setup(
     packages=packages(),
     package_dir={"wfsa.grammar": "grammar"},
     ext_modules=extensions(),
+    # pip asks the build backend for these and installs them in the environment of the build.
+    setup_requires=[MYPYC] if COMPILE_FRONT_END and "setuptools.build_meta" in sys.modules else [],
     cmdclass={"build_ext": BuildExt},
 )

@@ -152,8 +152,8 @@ def expand(node: Node, pattern: str) -> list[list[Item]]:
                 branches = [b + p for b in branches for p in parts]
                 _check_branches(len(branches), pattern)
             return branches
-        case Choice(parts):
-            out = [branch for part in parts for branch in expand(part, pattern)]
+        case Choice(choices):
+            out = [branch for choice in choices for branch in expand(choice, pattern)]
             _check_branches(len(out), pattern)
             return out
         case Loop():

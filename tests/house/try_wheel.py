@@ -2,8 +2,9 @@
 
 FOLDER contains one wheel and one sdist.  The wheel must be tagged manylinux, and contain exactly the modules and data
 files of the package, each once.  Installed with its four dependencies in a fresh environment, it must run README's
-decoding loop and the command, and save and load an artifact.  It must install with a small extra, as in
-docs/installing.md.  The other extras are only compared with pyproject.toml, since some need gigabytes.
+decoding loop and the command, and save and load an artifact.  Its JSON Schema front end must be compiled, and read
+schemas that nest deep in threads of small stacks.  It must install with a small extra, as in docs/installing.md.  The
+other extras are only compared with pyproject.toml, since some need gigabytes.
 The sdist must hold each file once: ``wfsa/grammar`` is a symlink to ``grammar/`` in the work tree, and tools that
 follow it pack its files twice.
 """
@@ -11,6 +12,7 @@ follow it pack its files twice.
 from __future__ import annotations
 
 import email
+import json
 import subprocess
 import sys
 import tarfile
@@ -23,7 +25,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "ext" / "front_end")]
+
+import translate  # noqa: E402 - this script is run by its path
 
 from tests.requirements import requirements  # noqa: E402 - this script is run by its path
 
@@ -70,6 +74,28 @@ assert again.start().get_mask() == names["constraint"].start().get_mask()
 import wfsa.items  # NumPy is all it needs
 '''
 
+# Prints how the front end of the package that Python finds is made, and the processor time of a pass over some schemas.
+TIME = r'''
+import json, sys, time
+
+import wfsa.compiler
+from wfsa.grammar.json_schema import lowering
+
+schemas = [
+    {"type": "object", "properties": {
+        f"{kind}_{i}_{j}": {"type": kind, "description": "x"} for j in range(4)
+        for kind in ("string", "integer", "number", "boolean")
+    }, "required": [f"string_{i}_0"]}
+    for i in range(100)
+]
+schemas += [{"anyOf": schemas[i : i + 4]} for i in range(0, 100, 4)]
+begin = time.process_time()
+for schema in schemas:
+    lowering.read_json_schema(schema)
+seconds = time.process_time() - begin
+print(json.dumps([lowering.__file__.endswith(".so"), seconds]))
+'''
+
 
 def check_names(names: list[str], what: Path) -> None:
     """Check that each file is there once, and that a wheel has no tests, headers or targets of symlinks."""
@@ -104,6 +130,8 @@ def check_wheel(path: Path) -> None:
     info = next(top for top in tops if top.endswith(".dist-info"))
     assert tops <= {"wfsa", info, "wfsa.libs"}, f"the wheel installs {sorted(tops)}"
     modules = {f"wfsa/_ext/{source.stem}" for source in (ROOT / "ext" / "bindings").glob("*.pyx")}
+    modules |= {f"wfsa/grammar/{name.removesuffix('.py')}" for name in translate.modules(ROOT / "grammar")}
+    modules.add(f"{translate.GROUP.replace('.', '/')}__mypyc")
     assert modules == {name.partition(".")[0] for name in names if name.endswith(".so")}
     data = "wfsa/grammar/json_schema/metaschemas"
     for expected in (
@@ -142,9 +170,27 @@ def try_out(wheel: Path) -> None:
         subprocess.run([python, "-c", PROGRAM, str(ROOT / "README.md")], check=True, cwd=folder)
         for command in ([f"{folder}/venv/bin/wfsa", "--version"], [python, "-m", "wfsa", "--version"]):
             subprocess.run(command, check=True, cwd=folder)
+        try_front_end(python, folder)
         subprocess.run([*install[:-1], f"{wheel}[{SMALL_EXTRA}]"], check=True)
         subprocess.run([python, "-c", "import jsonschema_rs, wfsa.demo.run"], check=True, cwd=folder)
         print(f"{wheel.name}[{SMALL_EXTRA}]: installed")
+
+
+def try_front_end(python: str, folder: str) -> None:
+    """The front end is compiled, faster than the one of the tree, and no schema ends its process by nesting deep."""
+    ways = {"compiled": (python, folder), "interpreted": (sys.executable, str(ROOT))}
+    seconds = {}
+    for way, (executable, place) in ways.items():
+        run = subprocess.run([executable, "-c", TIME], check=True, cwd=place, stdout=subprocess.PIPE)
+        is_compiled, seconds[way] = json.loads(run.stdout)
+        assert is_compiled == (way == "compiled"), f"the front end in {place} is not {way}"
+    print("a pass of the front end:", ", ".join(f"{way} {1000 * time:.0f} ms" for way, time in seconds.items()))
+    deep = str(ROOT / "tests" / "json_schema" / "deep_schemas.py")
+    for kilobytes, depth in ((512, 600), (512, 3000), (8192, 3000)):
+        run = subprocess.run([python, deep, str(kilobytes), str(depth)], cwd=folder, capture_output=True, text=True)
+        last = (run.stderr.splitlines() or ["nothing"])[-1]
+        assert run.returncode == 0, f"{kilobytes} KB of stack: {run.returncode} after {last!r}: {run.stdout}"
+        print(f"{kilobytes} KB of stack, {depth} deep: {run.stdout.split(chr(10))[-2]}")
 
 
 def main(folder: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 from ...language import ENDLESS, Count
@@ -59,27 +58,29 @@ class Arrays(NamedTuple):
             least(self.max_items, other.max_items), joined_by_identity(self.contains, other.contains), unique, repeated,
         )  # fmt: skip
 
-    def complement(self, children: Children) -> Iterator[Arrays]:
-        """Yield, for each condition, the arrays that violate it."""
+    def complement(self, children: Children) -> list[Arrays]:
+        """Return, for each condition, the arrays that violate it."""
+        out: list[Arrays] = []
         if self.min_items:
-            yield Arrays(max_items=self.min_items - 1)
+            out.append(Arrays(max_items=self.min_items - 1))
         if self.max_items is not None:
-            yield Arrays(min_items=self.max_items + 1)
+            out.append(Arrays(min_items=self.max_items + 1))
         for i, item in enumerate(self.prefix):
             if not asks_nothing(item):
-                yield Arrays(prefix=((*(ANYTHING,) * i, children.negate(item))), min_items=i + 1)
+                out.append(Arrays(prefix=((*(ANYTHING,) * i, children.negate(item))), min_items=i + 1))
         if not asks_nothing(self.rest):
             n = len(self.prefix)
-            yield Arrays(contains=(Contains(children.negate(self.rest), 1, None, n),), min_items=n + 1)
+            out.append(Arrays(contains=(Contains(children.negate(self.rest), 1, None, n),), min_items=n + 1))
         for c in self.contains:
             if c.low:
-                yield Arrays(contains=(Contains(c.handle, 0, c.low - 1, c.start),))
+                out.append(Arrays(contains=(Contains(c.handle, 0, c.low - 1, c.start),)))
             if c.high is not None:
-                yield Arrays(contains=(Contains(c.handle, c.high + 1, None, c.start),))
+                out.append(Arrays(contains=(Contains(c.handle, c.high + 1, None, c.start),)))
         if self.unique:
-            yield Arrays(repeated=True)
+            out.append(Arrays(repeated=True))
         if self.repeated:
-            yield Arrays(unique=True)
+            out.append(Arrays(unique=True))
+        return out
 
     def is_empty(self, children: Children, depth: int) -> bool:
         """Whether evidently no array satisfies the conditions; items are examined `depth` - 1 levels down."""

@@ -27,8 +27,8 @@ class Compound:
 
 Handle = Site | Compound
 
-ANYTHING: Site = (True, "$")
-NOTHING_AT_ALL: Site = (False, "$")
+ANYTHING: Handle = (True, "$")
+NOTHING_AT_ALL: Handle = (False, "$")
 
 
 class KeyClass(NamedTuple):

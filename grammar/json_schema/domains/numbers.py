@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation, localcontext
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -42,16 +42,18 @@ class Numbers(NamedTuple):
             joined(self.not_multiples, other.not_multiples), united(self.excluded, other.excluded),
         )  # fmt: skip
 
-    def complement(self, children: Children | None = None) -> Iterator[Numbers]:
-        """Yield, for each condition but `excluded`, the numbers that violate it."""
+    def complement(self, children: Children | None = None) -> list[Numbers]:
+        """Return, for each condition but `excluded`, the numbers that violate it."""
+        out: list[Numbers] = []
         if self.low is not None:
-            yield Numbers(high=self.low, high_open=not self.low_open)
+            out.append(Numbers(high=self.low, high_open=not self.low_open))
         if self.high is not None:
-            yield Numbers(low=self.high, low_open=not self.high_open)
+            out.append(Numbers(low=self.high, low_open=not self.high_open))
         for m in self.multiples:
-            yield Numbers(not_multiples=(m,))
+            out.append(Numbers(not_multiples=(m,)))
         for m in self.not_multiples:
-            yield Numbers(multiples=(m,))
+            out.append(Numbers(multiples=(m,)))
+        return out
 
     def is_empty(self, children: Children | None = None, depth: int = 0) -> bool:
         """Whether the bounds exclude each other."""

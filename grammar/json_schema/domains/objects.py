@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from ...language import ENDLESS, UNKNOWN, Count, n_words, words
 from ...regular import Regular
 from .conditions import joined, joined_by_identity, least, no_more
 from .handles import ANYTHING, Children, CountOf, FewOf, Handle, KeyClass, Keyed, Values, asks_nothing
-from .names import holds, parted
+from .names import Parts, holds, parted
 
 MAX_COUNTED = 64  # largest class of names whose members are counted
 
@@ -72,15 +72,16 @@ class Objects(NamedTuple):
                 out[name] = theirs_of_name if nothing else children.conjoin(self.additional, theirs_of_name)
         return out
 
-    def complement(self, children: Children) -> Iterator[Objects]:
-        """Yield, for each condition, the objects that violate it.
+    def complement(self, children: Children) -> list[Objects]:
+        """Return, for each condition, the objects that violate it.
 
         "Some member violates its schema" is one condition for all members, so that the complements of many
         shapes meet in few alternatives.
         """
+        out: list[Objects] = []
         for name in self.required:
             # Without the name, or with another value there: one domain.
-            yield Objects({name: children.negate(self.member(name))})
+            out.append(Objects({name: children.negate(self.member(name))}))
         failing: list[Keyed] = []
         for name, child in self.properties.items():
             if name not in self.required and not asks_nothing(child):
@@ -89,26 +90,29 @@ class Objects(NamedTuple):
             failing.append((KeyClass(names=frozenset(self.properties)), children.negate(self.additional)))
         failing += [(keys, children.negate(child)) for keys, child in self.universals]
         if failing:
-            yield with_some_member(tuple(failing))
+            out.append(with_some_member(tuple(failing)))
         for existential in self.existentials:
-            yield Objects(universals=tuple((keys, children.negate(child)) for keys, child in existential))
+            out.append(Objects(universals=tuple((keys, children.negate(child)) for keys, child in existential)))
         if self.min_properties:
-            yield Objects(max_properties=self.min_properties - 1)
+            out.append(Objects(max_properties=self.min_properties - 1))
         if self.max_properties is not None:
-            yield Objects(min_properties=self.max_properties + 1)
+            out.append(Objects(min_properties=self.max_properties + 1))
+        return out
 
-    def complement_by(self, name: str, children: Children) -> Iterator[Objects]:
+    def complement_by(self, name: str, children: Children) -> list[Objects]:
         """Like `complement`, but objects that violate another condition have `name` with a value that satisfies
         its schema.
 
         So the complements of several shapes that differ in that member meet in few alternatives.
         """
+        out: list[Objects] = []
         child = self.member(name)
-        yield Objects({name: children.negate(child)})
+        out.append(Objects({name: children.negate(child)}))
         for other in self.complement(children):
             if name not in other.properties:
                 properties = {name: child, **other.properties}
-                yield other._replace(properties=properties, required=(name, *other.required))
+                out.append(other._replace(properties=properties, required=(name, *other.required)))
+        return out
 
     def is_empty(self, children: Children, depth: int) -> bool:
         """Whether evidently no object satisfies the conditions; members are examined `depth` - 1 levels down."""
@@ -129,11 +133,11 @@ class Objects(NamedTuple):
 
     def possible(self, existential: tuple[Keyed, ...], children: Children, depth: int) -> tuple[Keyed, ...]:
         """Return those classes of an existential that can have a member with the value that it requires."""
+        return tuple(x for x in existential if x[0].only is None or self._fits(x[0].only, x[1], children, depth))
 
-        def fits(name: str, child: Handle) -> bool:
-            return not children.nothing(children.conjoin(self.all_of_member(name, children), child), depth - 1)
-
-        return tuple(x for x in existential if x[0].only is None or fits(x[0].only, x[1]))
+    def _fits(self, name: str, child: Handle, children: Children, depth: int) -> bool:
+        """Whether the member `name` can have a value that is also in `child`."""
+        return not children.nothing(children.conjoin(self.all_of_member(name, children), child), depth - 1)
 
     def has_some(self, existential: tuple[Keyed, ...], children: Children, depth: int) -> bool:
         """Whether an object certainly has a member that satisfies an existential."""
@@ -153,7 +157,7 @@ class Objects(NamedTuple):
             return False
         if not {*other.required} <= {*self.required}:
             return False
-        if not all(any(x is y for x in self.universals) for y in other.universals):
+        if not set(map(id, other.universals)) <= set(map(id, self.universals)):
             return False
         narrows, rest = children.narrows, other.additional
         return (
@@ -196,15 +200,8 @@ class Objects(NamedTuple):
 
     def name_classes(self, children: Children, path: str = "$") -> Iterator[NameClass]:
         """Yield the classes of names that are not listed and whose members can have a value (:mod:`.names`)."""
-        for texts, chosen in parted(children, self._key_classes(), self.listed_names(), path):
-            handle = self.additional
-            for keys, also in self.universals:
-                if holds(keys, chosen):
-                    handle = children.conjoin(handle, also)
-            if not (isinstance(handle, tuple) and handle[0] is False):
-                numbered = enumerate(self.existentials)
-                conditions = [(i, child) for i, keyed in numbered for keys, child in keyed if holds(keys, chosen)]
-                yield NameClass(texts, handle, conditions)
+        parts = parted(children, self._key_classes(), self.listed_names(), path)
+        return _name_classes(self, children, parts)
 
     def values(self, kinds: int, most: int, few: FewOf, children: Children) -> list[Any] | None:
         """Return a superset of the objects, or None if it has more than about `most`."""
@@ -247,12 +244,9 @@ class Objects(NamedTuple):
         """Return bounds on the number of values except ``{}``; `most` has a better upper bound, which costs more."""
         if self.existentials or any(keys.key is not None for keys, _ in self.universals):
             return UNKNOWN
-
-        def of_members(names: Iterable[str]) -> list[int]:
-            return [of(self.all_of_member(name, children)).least for name in names]
-
-        product: int = math.prod(of_members(self.required))
-        others = of_members(name for name in self.properties if name not in self.required)
+        product: int = math.prod([of(self.all_of_member(name, children)).least for name in self.required])
+        optional = [name for name in self.properties if name not in self.required]
+        others = [of(self.all_of_member(name, children)).least for name in optional]
         others = sorted((least for least in others if least), reverse=True)
         missing = max(self.min_properties - len(self.required), 0)
         room = ENDLESS if self.max_properties is None else self.max_properties - len(self.required)
@@ -287,6 +281,18 @@ class Objects(NamedTuple):
 
 
 ANY_OBJECTS = Objects()
+
+
+def _name_classes(objects: Objects, children: Children, parts: Parts) -> Iterator[NameClass]:
+    for texts, chosen in parts:
+        handle = objects.additional
+        for keys, also in objects.universals:
+            if holds(keys, chosen):
+                handle = children.conjoin(handle, also)
+        if not (isinstance(handle, tuple) and handle[0] is False):
+            numbered = enumerate(objects.existentials)
+            conditions = [(i, child) for i, keyed in numbered for keys, child in keyed if holds(keys, chosen)]
+            yield NameClass(texts, handle, conditions)
 
 
 def with_some_member(existential: tuple[Keyed, ...]) -> Objects:

@@ -82,8 +82,8 @@ class Domain(Protocol):
     def meet(self, other: Any, children: Children) -> Any:
         """Return the values in both; None if there evidently are none."""
 
-    def complement(self, children: Children) -> Iterator[Any]:
-        """Yield, for each condition, the values that violate it."""
+    def complement(self, children: Children) -> Iterable[Any]:
+        """Return, for each condition, the values that violate it."""
 
     def is_empty(self, children: Children, depth: int) -> bool:
         """Whether evidently no value satisfies the conditions."""
@@ -191,7 +191,7 @@ def _without(s: Shape, children: Children, discriminator: str | None) -> Iterato
         if not s.mask & kind or domain is anything:
             continue
         if discriminator is not None and isinstance(domain, Objects):
-            failing: Iterator[Any] = domain.complement_by(discriminator, children)
+            failing: Iterable[Any] = domain.complement_by(discriminator, children)
         else:
             failing = domain.complement(children)
         for other in failing:

@@ -6,7 +6,7 @@ that may have it.  The parameter `wide` selects the second.  A caller that negat
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -46,20 +46,22 @@ class Strings(NamedTuple):
             united(self.excluded, other.excluded),
         )  # fmt: skip
 
-    def complement(self, children: Children | None = None) -> Iterator[Strings]:
-        """Yield, for each condition but `excluded`, the strings that violate it."""
+    def complement(self, children: Children | None = None) -> list[Strings]:
+        """Return, for each condition but `excluded`, the strings that violate it."""
+        out: list[Strings] = []
         if self.min_length:
-            yield Strings(max_length=self.min_length - 1)
+            out.append(Strings(max_length=self.min_length - 1))
         if self.max_length is not None:
-            yield Strings(min_length=self.max_length + 1)
+            out.append(Strings(min_length=self.max_length + 1))
         for p in self.patterns:
-            yield Strings(not_patterns=(p,))
+            out.append(Strings(not_patterns=(p,)))
         for p in self.not_patterns:
-            yield Strings(patterns=(p,))
+            out.append(Strings(patterns=(p,)))
         for f in self.formats:
-            yield Strings(not_formats=(f,))
+            out.append(Strings(not_formats=(f,)))
         for f in self.not_formats:
-            yield Strings(formats=(f,))
+            out.append(Strings(formats=(f,)))
+        return out
 
     def is_empty(self, children: Children | None = None, depth: int = 0) -> bool:
         """Whether evidently no text satisfies the conditions."""

@@ -17,27 +17,26 @@ from ..domains.types import ANY_TYPE, ARRAY, OBJECT
 class ShapeBuilder:
     """The conditions that readers of keywords set, one keyword after the other."""
 
-    seen: Seen = NOT_SEEN
-    mask = ANY_TYPE
-    values: list[Any] | None = None
-    loose = False
-    numbers: Numbers = ANY_NUMBERS
-    strings: Strings = ANY_STRINGS
-    prefix: tuple[Handle, ...] = ()
-    rest: Handle = ANYTHING
-    min_items = 0
-    max_items: int | None = None
-    contains: tuple[Contains, ...] = ()
-    unique = False
-    properties: Mapping[str, Handle] = NO_PROPERTIES
-    additional: Handle = ANYTHING
-    required: tuple[str, ...] = ()
-    min_properties = 0
-    max_properties: int | None = None
-    universals: tuple[Keyed, ...] = ()
-
     def __init__(self, path: str) -> None:
         self.path = path
+        self.seen: Seen = NOT_SEEN
+        self.mask = ANY_TYPE
+        self.values: list[Any] | None = None
+        self.loose = False
+        self.numbers: Numbers = ANY_NUMBERS
+        self.strings: Strings = ANY_STRINGS
+        self.prefix: tuple[Handle, ...] = ()
+        self.rest: Handle = ANYTHING
+        self.min_items = 0
+        self.max_items: int | None = None
+        self.contains: tuple[Contains, ...] = ()
+        self.unique = False
+        self.properties: Mapping[str, Handle] = NO_PROPERTIES
+        self.additional: Handle = ANYTHING
+        self.required: tuple[str, ...] = ()
+        self.min_properties = 0
+        self.max_properties: int | None = None
+        self.universals: tuple[Keyed, ...] = ()
 
     def shape(self) -> Shape:
         """Return the shape of the conditions that have been set; conditions of types outside the mask are dropped."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..counting.few_values import listed_values, longest
 from ..counting.pools import MAX_KINDS, CountedPools, ListedPools, Pools, lacking, not_known, short_parts
 from ..domains.arrays import Distinct
@@ -32,7 +34,7 @@ class Arrays:
         counts = bool(arrays.contains or arrays.repeated)
         is_listed = unique or (counts and (arrays.unique or arrays.repeated))
         values = listed_values(read, arrays) if is_listed else None
-        few = values if values is not None and len(values) <= MAX_DISTINCT else None
+        few: list[Any] | None = values if values is not None and len(values) <= MAX_DISTINCT else None
         high = longest(read, arrays) if unique else None
         if high is not None and high < low:
             return Empty(f"an array needs {low} different items and can have {high}", path)

@@ -329,7 +329,7 @@ class Productions:
         """Make the rules of an object in the declared order; return False, without rules, if there are too many."""
         low, high, existentials, _ = conditions
         cap = low if high is None else high
-        begin: State = 0, 0, -1  # nothing written
+        begin: State = 0, 0, -1  # nothing written: no other state has passed -1 members
         needs_some = any(required for _, _, required in members)
 
         def moves(state: State) -> Iterator[tuple[tuple[int, ...], State]]:
@@ -345,7 +345,7 @@ class Productions:
                 yield from written(k, choices, i + 1)
                 if required:
                     break
-                if state is not begin:  # skip the member
+                if passed >= 0:  # skip the member
                     yield (), (count, bits, i + 1)
                     break
             for k, choices in extras:
@@ -353,7 +353,7 @@ class Productions:
 
         def is_end(state: State) -> bool:
             count, bits, passed = state
-            complete = passed == len(members) or (state is begin and not needs_some)
+            complete = passed == len(members) or (passed < 0 and not needs_some)
             return complete and count >= low and bits & existentials == existentials
 
         n, n_rules = len(self.names), len(self.rules)

@@ -1,0 +1,167 @@
+"""Translate the JSON Schema front end to C by mypyc, with a check of the stack in every function.
+
+``setup.py`` calls :func:`extensions` for wheels (``WFSA_COMPILE_FRONT_END=1``).  A development tree stays interpreted,
+since a compiled module would hide edits of its source.
+
+The sources are copied to ``build/front_end/sources`` first: in the tree ``wfsa.grammar`` is the folder ``grammar/``,
+and mypyc names modules by the paths of their files.  It runs there as a process of its own, so tracebacks call the
+files ``wfsa/grammar/...``.
+
+The check (stack.h).  mypyc's functions are C functions, so Python does not count them, and a schema that nests deep
+enough would overflow the stack and kill the process.  Finding the recursive functions would take a call graph, which is
+a guess for methods and callbacks; so *every* translated function begins with the check, which takes about a
+nanosecond.  It is written into mypyc's C: every definition of a function ``CPyDef_...`` that has a body of translated
+Python gets it, and a build in which one did not get it fails.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from setuptools import Extension
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+BUILD = Path("build") / "front_end"  # relative to ROOT: sources of extensions have to be
+GROUP = "wfsa.grammar.compiled"  # mypyc adds __mypyc
+
+# Modules and folders under grammar/ that stay Python.
+INTERPRETED = (
+    # Other front ends, which are short and seldom run.
+    "guidance", "lark", "notation", "structural_tag", "inline.py", "token_ids.py",
+    # They read the frames of tracebacks, and belong to threads.
+    "boundary.py", "allowance.py",
+    # What users construct: compiled classes check the types of their arguments, by other messages.
+    "json_schema/options.py", "json_schema/widening.py", "json_schema/tools.py",
+    # Types of Python and pydantic; reports and explanations; run once or seldom.
+    "json_schema/read/python_checks.py", "json_schema/read/python_types.py", "json_schema/read/sources.py",
+    "json_schema/explain", "json_schema/places.py", "json_schema/spelling/formats.py", "unicode",
+    # mypyc has no classes that hash themselves in a dataclass.
+    "regular.py",
+)  # fmt: skip
+
+CONFIG = """\
+[mypy]
+strict = true
+ignore_missing_imports = true
+follow_imports = silent
+"""
+
+# Run in the folder of the sources; prints what setuptools needs to know.
+PROGRAM = """\
+import json, sys
+from mypyc.build import mypycify
+group, *paths = sys.argv[1:]
+made = mypycify(
+    ["--config-file=mypy.ini", "--cache-dir=../cache", *paths], opt_level="2", debug_level="0", multi_file=True,
+    target_dir="../c", group_name=group,
+)
+json.dump([[e.name, e.sources, e.include_dirs, e.extra_compile_args] for e in made], open("../extensions.json", "w"))
+"""
+
+
+def modules(grammar: Path) -> Iterator[str]:
+    """Yield the paths of the modules to compile, relative to the folder ``grammar``."""
+    for path in sorted(grammar.rglob("*.py")):
+        name = path.relative_to(grammar).as_posix()
+        if path.name != "__init__.py" and not any(name == out or name.startswith(f"{out}/") for out in INTERPRETED):
+            yield name
+
+
+def extensions() -> list[Extension]:
+    """Translate the front end; returns one extension with all the code and a small one for each module."""
+    build = ROOT / BUILD
+    shutil.rmtree(build, ignore_errors=True)
+    sources = build / "sources"
+    shutil.copytree(ROOT / "grammar", sources / "wfsa" / "grammar", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "wfsa" / "errors.py", sources / "wfsa")
+    (sources / "wfsa" / "__init__.py").touch()  # the real one imports everything
+    (sources / "mypy.ini").write_text(CONFIG, encoding="utf-8")
+    paths = [f"wfsa/grammar/{name}" for name in modules(sources / "wfsa" / "grammar")]
+    run = [sys.executable, "-c", PROGRAM, GROUP, *paths]
+    done = subprocess.run(run, cwd=sources, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode:
+        raise SystemExit(f"mypyc cannot translate the front end:\n{done.stdout}")
+    check_identities((build / "c" / "ops.txt").read_text(encoding="utf-8"))
+    insert_guards(build / "c")
+    for name in ("stack.c", "stack.h"):
+        shutil.copy(HERE / name, build / "c")
+    made = []
+    for name, files, folders, flags in json.loads((build / "extensions.json").read_text(encoding="utf-8")):
+        files = [os.path.normpath(BUILD / "sources" / file) for file in files]  # absolute paths stay what they are
+        folders = [os.path.normpath(BUILD / "sources" / folder) for folder in folders]
+        if name.endswith("__mypyc"):
+            files.append(str(BUILD / "c" / "stack.c"))
+            folders.append(str(BUILD.joinpath("c", *GROUP.split(".")[:-1])))  # headers of a group with dots in its name
+        flags = [*(flag for flag in flags if flag != "-Werror"), "-fvisibility=hidden"]
+        made.append(Extension(name, files, include_dirs=folders, extra_compile_args=flags))
+    return made
+
+
+def check_identities(operations: str) -> None:
+    """Raise SystemExit if translated code compares two tuples by ``is``.
+
+    Where a type says how many elements a tuple has, mypyc keeps the elements and makes a new tuple whenever it needs an
+    object; so such a tuple is identical to nothing.  In mypyc's listing of its operations the new object has a name,
+    and ``is`` compares names.
+    """
+    function, fresh = "", set[str]()
+    for line in operations.splitlines():
+        if line.startswith("def "):
+            function, fresh = line, set()
+        elif made := re.match(r"\s+(\w+) = box\(tuple\[", line):
+            fresh.add(made[1])
+        elif (compared := re.match(r"\s+\w+ = (\w+) [!=]= (\w+)$", line)) and fresh & {*compared.groups()}:
+            raise SystemExit(f"a comparison by identity of a tuple that mypyc makes anew, in {function}")
+
+
+# The head of a translated function: its type, its name, its arguments.  What mypyc adds (constructors, wrappers that
+# read arguments) has its brace in the next line, and calls translated functions.
+_HEAD = re.compile(r"^(PyObject \*|\w+ )(CPyDef_\w+)\([^;{}]*\) \{\n", re.MULTILINE)
+_FUNCTION = re.compile(r"^(\w[^\n;=]*\([^;{}=]*\))\s*\{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
+_STRUCT = re.compile(r"typedef struct (tuple_\w+) \{\n(.*?)\n\} \1;", re.DOTALL)
+# The value by which a function of a type says that it raised.
+_ERRORS = {"PyObject *": "NULL", "CPyTagged": "CPY_INT_TAG", "char": "2", "double": "-113.0"}
+
+
+def insert_guards(folder: Path) -> int:
+    """Begin each translated function in the C files of mypyc with the check of the stack; returns how many have it.
+
+    Raises SystemExit if a function would be without it.
+    """
+    structs = {
+        name: [re.sub(r"\w+;$", "", line.strip()).strip() for line in body.splitlines()]
+        for header in folder.rglob("*.h")
+        for name, body in _STRUCT.findall(header.read_text(encoding="utf-8"))
+    }
+
+    def guarded(head: re.Match[str]) -> str:
+        return f"{head[0]}    WFSA_GUARD({_error_value(head[1].strip(), structs)});\n"
+
+    count = 0
+    for path in sorted(folder.rglob("__native_*.c")):
+        code, n = _HEAD.subn(guarded, path.read_text(encoding="utf-8"))
+        count += n
+        for head, body in _FUNCTION.findall(code):
+            # Translated code keeps its values in such variables, and jumps to such labels.
+            if re.search(r"\bcpy_r_r\d|\bCPyL\d", body) and "WFSA_GUARD" not in body:
+                raise SystemExit(f"{path.name}: no place for the check of the stack in {head!r}")
+        path.write_text('#include "stack.h"\n' + code, encoding="utf-8")
+    if not count:
+        raise SystemExit("mypyc wrote no function that has a place for the check of the stack")
+    return count
+
+
+def _error_value(kind: str, structs: dict[str, list[str]]) -> str:
+    if kind in _ERRORS:
+        return _ERRORS[kind]
+    if kind in structs:
+        return f"(({kind}){{{', '.join(_error_value(field, structs) for field in structs[kind])}}})"
+    raise SystemExit(f"a translated function returns {kind!r}, of which the error value is not known")

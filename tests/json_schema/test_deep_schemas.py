@@ -1,0 +1,49 @@
+"""No schema ends the process by nesting deep, whatever the stack of the thread that reads it.
+
+Python counts the calls of interpreted functions; the compiled front end (``make compiled``,
+wheels) measures the stack: ext/front_end/stack.h.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from wfsa.grammar.json_schema import lowering
+
+pytestmark = pytest.mark.engine
+HERE = Path(__file__).resolve().parent
+IS_COMPILED = not lowering.__file__.endswith(".py")
+
+
+def run(kilobytes: int, depth: int, way: str) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1])}
+    command = [sys.executable, str(HERE / "deep_schemas.py"), str(kilobytes), str(depth), way]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    last = (done.stderr.splitlines() or ["nothing"])[-1]
+    assert done.returncode == 0, f"{done.returncode} after {last!r}: {done.stdout}"
+    assert done.stdout.splitlines()[-1].startswith("read ")
+
+
+@pytest.mark.parametrize("depth", [60, 1500])
+@pytest.mark.parametrize("way", ["read", "compile"])
+def test_deep_schemas_end_no_process(depth: int, way: str) -> None:
+    run(8192, depth, way)
+
+
+@pytest.mark.skipif(not IS_COMPILED, reason="Python itself needs more stack for its 1,000 calls")
+@pytest.mark.parametrize("depth", [600, 3000])
+def test_deep_schemas_end_no_process_in_small_stacks(depth: int) -> None:
+    run(512, depth, "read")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kilobytes", [8192, 512])
+def test_very_deep_schemas_end_no_process(kilobytes: int) -> None:
+    if kilobytes < 8192 and not IS_COMPILED:
+        pytest.skip("Python itself needs more stack for its 1,000 calls")
+    run(kilobytes, 30_000, "read")
