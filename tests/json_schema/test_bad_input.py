@@ -279,8 +279,8 @@ BOMBS: dict[str, Any] = {
         "$ref": "#/$defs/d0",
         "$defs": {**{f"d{i}": {"allOf": [{"$ref": f"#/$defs/d{i + 1}"}]} for i in range(10_000)}, "d10000": {}},
     },
-    "a deep constant": {"const": wrapped(lambda v: [v], 10_000, 1)},
-    "a deep enum": {"enum": [wrapped(lambda v: {"a": v}, 10_000, 1)]},
+    "a deep constant": {"const": wrapped(lambda v: [v], 100_000, 1)},
+    "a deep enum": {"enum": [wrapped(lambda v: {"a": v}, 100_000, 1)]},
     "a deep text": '{"items":' * 10_000 + "{}" + "}" * 10_000,
 }
 
