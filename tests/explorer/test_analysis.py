@@ -151,7 +151,7 @@ def test_the_tokens_before_a_byte_are_those_of_a_text_that_ends_there(named: Nam
 @pytest.mark.parametrize("offset", [0, 1, 5, 14, 22])
 def test_the_state_at_a_byte(offset: int) -> None:
     text = b'{"name": "Ada", "age": 12}'
-    assert walked(compiled(PERSON), text).at_byte(offset).text() == text[:offset]
+    assert walked(compiled(PERSON), text).at_byte(offset).output_bytes() == text[:offset]
 
 
 def test_the_first_refused_byte_and_its_reason() -> None:
