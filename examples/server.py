@@ -4,13 +4,10 @@ import numpy as np
 
 import wfsa.fleet.store
 
-vocab = wfsa.Vocab(
-    [bytes([byte]) for byte in range(256)] + [b'{"', b'": ', b'", "', b'"}', b"</s>"], eos_token_ids=[260]
-)
+tokens = [bytes([byte]) for byte in range(256)] + [b'{"', b'": ', b'", "', b'"}', b"</s>"]
+vocab = wfsa.Vocab(tokens, eos_token_ids=[260])
 store = wfsa.fleet.store.ConstraintStore(None, vocab)  # compiles each schema once, for all threads of the server
-large = np.random.default_rng(0).normal(
-    size=(vocab.logits_size, vocab.logits_size)
-)  # the model: the logits after each token
+large = np.random.default_rng(0).normal(size=(261, 261))  # the model: the logits after each token
 
 
 def draft(state: wfsa.State, last: int, max_tokens: int, n_drafts: int = 4) -> list[int]:
