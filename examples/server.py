@@ -4,8 +4,7 @@ import numpy as np
 
 import wfsa.fleet.store
 
-tokens = [bytes([byte]) for byte in range(256)] + [b'{"', b'": ', b'", "', b'"}', b"</s>"]
-vocab = wfsa.Vocab(tokens, eos_token_ids=[260])
+vocab = wfsa.Vocab([*(bytes([byte]) for byte in range(256)), b'{"', b'": ', b'", "', b'"}', b"</s>"], [], [260])
 store = wfsa.fleet.store.ConstraintStore(None, vocab)  # compiles each schema once, for all threads of the server
 large = np.random.default_rng(0).normal(size=(261, 261))  # the model: the logits after each token
 
