@@ -1,7 +1,7 @@
 """Translate the JSON Schema front end to C by mypyc, with a check of the stack in every function.
 
-``setup.py`` calls :func:`extensions` for wheels (``WFSA_COMPILE_FRONT_END=1``).  A development tree stays interpreted,
-since a compiled module would hide edits of its source.
+``setup.py`` calls :func:`extensions` if ``WFSA_COMPILE_FRONT_END=1`` is set, as ``make compiled`` does.  A development
+tree stays interpreted, since a compiled module would hide edits of its source.
 
 The sources are copied to ``build/front_end/sources`` first: in the tree ``wfsa.grammar`` is the folder ``grammar/``,
 and mypyc names modules by the paths of their files.  It runs there as a process of its own, so tracebacks call the
@@ -38,8 +38,9 @@ INTERPRETED = (
     "guidance", "lark", "notation", "structural_tag", "inline.py", "token_ids.py",
     # They read the frames of tracebacks, and belong to threads.
     "boundary.py", "allowance.py",
-    # What users construct: compiled classes check the types of their arguments, by other messages.
-    "json_schema/options.py", "json_schema/widening.py", "json_schema/tools.py",
+    # What users construct: compiled classes check the types of their arguments, by other messages; they have no
+    # subclasses that are interpreted, and copies and pickles of compiled frozen dataclasses fail.
+    "ir.py", "json_schema/options.py", "json_schema/widening.py", "json_schema/tools.py",
     # Types of Python and pydantic; reports and explanations; run once or seldom.
     "json_schema/read/python_checks.py", "json_schema/read/python_types.py", "json_schema/read/sources.py",
     "json_schema/explain", "json_schema/places.py", "json_schema/spelling/formats.py", "unicode",
