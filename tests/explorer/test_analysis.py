@@ -347,13 +347,13 @@ def test_lazily_made_states_are_those_of_the_whole_automaton(example: dict[str, 
         assert [tables.goto[state] for state in range(n)] == list(whole.tables.goto)
         assert [tables.complete[state] for state in range(n)] == list(whole.tables.complete)
         assert (tables.n_states, tuple(tables.symbol)) == (n, whole.tables.symbol)
-    touched, plain = Touched(grammar).start(), None if whole is None else whole.start()
+    touched, plain = Touched(grammar).begin(), None if whole is None else whole.begin()
     for byte in example["text"].encode():
-        behind = [None if touched.commit(b) is None else b for b in range(256)]
+        behind = [None if touched.after(b) is None else b for b in range(256)]
         if plain is not None:
-            assert behind == [None if plain.commit(b) is None else b for b in range(256)]
-            plain = plain.commit(byte)
-        touched = touched.commit(byte)
+            assert behind == [None if plain.after(b) is None else b for b in range(256)]
+            plain = plain.after(byte)
+        touched = touched.after(byte)
         if touched is None:
             break
 
