@@ -398,7 +398,10 @@ cdef class State:
         return bytes(self.now().text())
 
     def expected_terminals(self):
-        """Returns the numbers of the terminals that are being read or may come next; the number after the last is the end."""
+        """Returns the numbers of the terminals that are being read or may come next.
+
+        The number of terminals itself stands for the end of the text.
+        """
         cdef vector[int32_t] out
         cdef Held held
         cdef Decoder* decoder = self.read(held)

@@ -28,7 +28,7 @@ class TerminalTokens {
   public:
     static constexpr int64_t kNever = ListCosts::kNever;
 
-    // The outcome of every token from a component on.
+    // Where each token leads from one component.
     struct Tokens {
         std::shared_ptr<const TokenWalk> walk;
         vector<int32_t> components;  // of the walk's states; empty: the states are components themselves
@@ -184,7 +184,7 @@ class TerminalTokens {
         if (!terms_[t].by_bounds) most += kMoreUnits;
         most = std::min<int64_t>(most, terms_[t].most);
         if ((most + 1) * int64_t(components.size()) > kMaxExact)
-            throw Unsupported("the tokens that a text still needs are not known where automata with many states count "
+            throw Unsupported("the number of tokens that a text still needs is not known where automata with many states count "
                               "many units");
         exact_.resize(terms_.term.size());
         struct Step { int32_t target, units; };

@@ -57,7 +57,7 @@ class DistinctMask {
             for (; todo; todo &= todo - 1) check(int32_t(w * 32 + __builtin_ctz(todo)), false);
         }
         if (!calm) return;
-        // An item may still repeat after them.
+        // The calm tokens end no item. But after such a token, every end of the open item may be a repetition.
         const auto visit = [&](const Along& to) {
             const int32_t slot = v.trie[to.node].slot_lo;
             int32_t opens = -1;  // -1: not computed

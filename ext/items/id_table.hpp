@@ -66,7 +66,8 @@ struct ByteKeys {
     }
 };
 
-// Keys 0 .. n, at most 2^32 - 1 of them; they must outlive the table.
+// A hash table of positions, which finds the first of n keys (0 .. n - 1) that equals another. n is at most 2^32 - 1,
+// and the keys must outlive the table.
 template <class Keys>
 class IdTable {
 public:

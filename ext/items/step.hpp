@@ -66,7 +66,7 @@ class Step {
                              const FilterView* const* live, float* out) const = 0;
     virtual void advance(const int64_t* nodes, const int64_t* tokens, int64_t n, int64_t per_request,
                          const FilterView* const* live, int64_t* out) const = 0;
-    // Returns -1, or request * n_beams + beam for logits with NaN or +inf.
+    // Returns -1 on success. If a beam has NaN or +inf among its logits, returns request * n_beams + beam.
     virtual int64_t beam_step(const StepInput& in, const StepOutput& out, int threads) const = 0;
 };
 

@@ -77,7 +77,7 @@ class ListCosts {
             if (!conditions) return finish(spent, others);
             if (++steps > kMaxSteps) {
                 if (of.is_lower_bound_) return;
-                throw Unsupported("the tokens that a text still needs are not known where meeting the open conditions "
+                throw Unsupported("the number of tokens that a text still needs is not known where meeting the open conditions "
                                   "takes more than " + std::to_string(kMaxSteps) + " steps");
             }
             const uint64_t one = conditions & (~conditions + 1);

@@ -21,7 +21,7 @@ class TopSets {
         int32_t shifted = kNone;  // the shift results as a set; kNone: the terminal is not taken
         int32_t targets = kNone;  // equal for terminals that lead every top to the same state
         int32_t tops = kUnknown;  // the tops that shift, after all reductions; kUnknown: the stacks decide
-        bool same = false;  // the tops are the same, on the same nodes
+        bool same = false;  // after all reductions, every top is the one from before the terminal, on the same nodes
     };
     TopSets(const LrTables& lr, Contexts& contexts) : lr_(lr), contexts_(contexts) {}
 

@@ -229,8 +229,8 @@ struct UnorderedList {
         bool search(uint64_t open, int32_t left) {
             if (!open) return true;
             if (++steps_ > kMaxSteps)
-                throw LimitExceeded("whether an object can be completed was not found within " +
-                                    std::to_string(kMaxSteps) + " steps");
+                throw LimitExceeded("the search for a completion of an object took more than " + std::to_string(kMaxSteps) +
+                                    " steps; put fewer conditions on which members go together");
             int32_t fewest = INT32_MAX, chosen = -1;
             for (uint64_t rest = open; rest; rest &= rest - 1) {
                 const int32_t c = __builtin_ctzll(rest);

@@ -131,7 +131,8 @@ class Minimiser {
 
     // ---- equal states ------------------------------------------------------------------------------------------------
 
-    // Sets `out` to the row of a state by classes: without dead targets, and with adjacent edges to one class united.
+    // Sets `out` to the edges of a state, with classes as targets. Edges to dead states are left out, and adjacent edges
+    // to the same class become one.
     void classes_of(int32_t s, vector<Edge>& out) const {
         out.clear();
         for (const Edge& e : draft_.row(s)) {

@@ -88,8 +88,8 @@ class Decoder {
         put_mask_within(out, n_words, most);
         if (stops_) end_by_stops(out);
     }
-    // Returns the number of tokens to the end, including the end token: never too few, and some token reduces it by
-    // one. 0 after the end. Throws Unsupported if the number is unknown.
+    // Returns a number of tokens that suffices to end the text, including the end token; 0 after the end. The number may
+    // be too large, never too small, and some allowed token reduces it by one. Throws Unsupported if the number is unknown.
     virtual int64_t min_tokens() const = 0;
     // Whether the number of tokens that texts need is known. If not, a budget has no effect.
     virtual bool has_min_tokens() const { return true; }
@@ -147,8 +147,8 @@ class Decoder {
         if (way_ != Way::kNone) return;
         std::string ids;
         for (const int32_t t : stops_->stops) ids += (ids.empty() ? "" : ", ") + std::to_string(t);
-        throw Unsupported("stop_token_ids [" + ids + "]: no text can be completed without these tokens as text, because no others "
-                          "spell what they spell; stop at other tokens, or change the grammar");
+        throw Unsupported("stop_token_ids [" + ids + "]: every text needs these tokens as text, because no other tokens give "
+                          "the same bytes; stop at other tokens, or change the grammar");
     }
     void end_by_stops(uint32_t* out) const {
         if (finished()) return;

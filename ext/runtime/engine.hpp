@@ -32,7 +32,7 @@ class Engine : public Tables {
 
     explicit Engine(std::shared_ptr<Vocabulary> v) : Tables(std::move(v)) {}
 
-    // Excludes the present size of the tables from the growth.
+    // From now on, only bytes beyond the present size of the tables count against `budget`.
     void settle() { settled_ = rough_bytes(); }
     bool spent() const { return !frozen && (grown_ > budget || half_full_ || limit_met_); }
 

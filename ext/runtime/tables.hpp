@@ -165,7 +165,7 @@ struct Tables {
     // tokens is unknown.
     const BudgetTables& budget_tables() {
         if (const char* const why = why_no_budgets())
-            throw Unsupported(std::string("the tokens that a text still needs are not known where ") + why);
+            throw Unsupported(std::string("the number of tokens that a text still needs is not known where ") + why);
         return budget_.get([&] {
             return std::make_unique<const BudgetTables>(lr, lexer.terms, vocab->trie, vocab->n_words(), vocab->kept<SharedTokenWalks>(),
                                                         end_term, grammar.n_symbols, token_ids);

@@ -328,9 +328,9 @@ class JointTails {
         }
         cuts_[at].next = state(lexed_.code(rest).vector());
     }
-    // Decides the tails after `term` from some of its tops, if these take all terminals that can follow it, so that
-    // further stacks change nothing for the lexer. Returns false if some tail depends on the other stacks. Repeated
-    // queries since a cut return at once.
+    // Decides the tails after `term` from `tops`, which are only some of the tops after it. This is possible if these tops
+    // take every terminal that can follow `term`: other stacks then change nothing for the lexer. Returns false if some
+    // tail depends on the other stacks. A query that was made since the last cut returns true at once.
     bool certain(int32_t place, int32_t tops, int32_t term, int32_t depth) {
         if (depth >= kMaxDepth) return false;
         if (!queries_.insert({place, tops, term}).second) return true;

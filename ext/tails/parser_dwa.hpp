@@ -114,7 +114,7 @@ class ParserDwa {
         int32_t universe;
         bool is_start;
     };
-    LrTables& lr_;  // also grows, with contexts and lexer states
+    LrTables& lr_;  // expansion adds states to this, to `contexts_` and to `lexer_`
     Contexts& contexts_;
     Lexer& lexer_;
     TailLexer tail_lexer_;

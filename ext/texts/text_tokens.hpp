@@ -22,7 +22,7 @@ class TextTokens {
         left_.resize(table.blob.size());
         for (int64_t i = 0; i < table.n(); ++i) {
             if (table.length(i) >= kNever)
-                throw Unsupported("the tokens that a text still needs are not known where one has " + std::to_string(kNever) + " bytes");
+                throw Unsupported("the number of tokens that a text still needs is not known where one has " + std::to_string(kNever) + " bytes");
             for (int64_t d = table.length(i) - 1; d >= 0; --d) most_ = std::max(most_, left_[table.offset[i] + d] = find(i, d));
         }
         vector<uint16_t> of_hubs;

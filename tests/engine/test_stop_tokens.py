@@ -79,7 +79,7 @@ def check(constraint: wfsa.Constraint, tokens: list[str], stops: list[int], text
     try:
         state = constraint.start(stop_token_ids=stops)
     except wfsa.errors.StateError as error:
-        assert "no text can be completed without these tokens" in str(error)
+        assert "every text needs these tokens as text" in str(error)
         assert not exact or least("") >= NEVER
         return
     assert least("") < NEVER
@@ -149,7 +149,7 @@ def test_a_stop_token_that_the_grammar_needs() -> None:
     constraint = wfsa.compile_regex("aaa\\nb", vocab)
     assert constraint.start().min_tokens() == 5
     with pytest.raises(
-        wfsa.errors.StateError, match=r"stop_token_ids \[2\]: no text can be completed without these tokens"
+        wfsa.errors.StateError, match=r"stop_token_ids \[2\]: every text needs these tokens as text"
     ):
         constraint.start(stop_token_ids=[2])
     _, vocab = vocabulary(["aa", "\nb"])
