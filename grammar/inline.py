@@ -32,7 +32,10 @@ def inlined(grammar: Grammar, out: GrammarBuilder, origin: str = "") -> int:
     """
     keeps_policy = out.policy == "cfg"
     if grammar.policy != "cfg":
-        raise GrammarError("a grammar of longest matches cannot be embedded in another; write it in EBNF")
+        raise GrammarError(
+            "a grammar with the policy 'longest' cannot be embedded in another grammar; "
+            "write the embedded grammar in EBNF"
+        )
     for what, is_present in (
         ("items that must differ (uniqueItems)", grammar.distinct),
         ("members in any order", grammar.unordered and not keeps_policy),

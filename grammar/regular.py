@@ -176,7 +176,7 @@ def chars(ranges: Iterable[tuple[int, int]]) -> Regular:
 
 
 def char_set(text: str) -> Regular:
-    """Return the language of one of the characters of `text`."""
+    """Return the language whose words are the single characters of `text`."""
     return chars((ord(c), ord(c)) for c in text)
 
 

@@ -154,10 +154,10 @@ def compile_lark(
 def compile_json_schema(schema: Any, vocab: Vocab, **options: Unpack[SchemaKeywords]) -> GrammarConstraint:
     """Compiles a JSON Schema.
 
-    schema: a dict, a boolean, JSON text, a type that pydantic knows, or a function, which means the object of its
-        arguments. Objects of a type have only the members that the type names, unless it allows extra members; a dict
-        has the meaning of JSON Schema.
-    options: freedoms of the text such as ``whitespace="compact"``, see
+    schema: a dict, a boolean, JSON text, a type that pydantic knows, or a function, which means an object with
+        its arguments as members. Objects of a type have only the members that the type names, unless it allows extra
+        members; a dict has the meaning of JSON Schema.
+    options: how the text may be written, such as ``whitespace="compact"``, see
         :class:`wfsa.grammar.json_schema.SchemaOptions`; and those of :func:`wfsa.compile_regex`.
 
     ``constraint.report`` lists by JSON pointer how each keyword is enforced and which spellings are refused.

@@ -149,7 +149,7 @@ class Constraint(ABC):
 
     @abstractmethod
     def _packed(self) -> tuple[dict[str, Any], array_file.Arrays]:
-        """Returns the head and the arrays of the file."""
+        """Returns the head and the arrays of this constraint's artifact, as `save` writes them."""
 
     @classmethod
     @abstractmethod

@@ -3,8 +3,8 @@
     python -m benches fleet [--schemas 200] [--farm 1000]
 
 Schemas are drawn from the corpus, an even share of its parts, for Llama 3.  Each has valid and invalid documents, and
-the verdicts of a constraint that was compiled in place.  Every constraint from the store must give the same verdicts.
-S3 is moto's server over HTTP on this machine: its protocol and its errors are real, its distance is not.
+the verdicts of a constraint that this process compiled without the store.  Every constraint from the store must give
+the same verdicts.  S3 is moto's server over HTTP on this machine: protocol and errors are real, the distance is not.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _vocab(name: str) -> wfsa.Vocab:
 
 
 def _schemas(rows: Iterator[dict[str, Any]], n: int, vocab: wfsa.Vocab) -> list[tuple[str, Any, list[str], list[bool]]]:
-    """Return n tuples of name, schema, texts, and the verdicts of a constraint that was compiled in place."""
+    """Return n tuples of name, schema, texts, and the verdicts of a constraint compiled without the store."""
     chosen: list[tuple[str, Any, list[str], list[bool]]] = []
     for row in rows:
         texts = [json.dumps(test["data"], ensure_ascii=False) for test in row["tests"][:6]]
@@ -347,8 +347,9 @@ def _report(where: dict[str, str], lines: list[dict[str, Any]]) -> Iterator[str]
         f"Faults: {FAULTS['errors']:.0%} of a process's requests raise, {FAULTS['delays']:.0%} hang for longer than it "
         f"waits (1 s), and {FAULTS['cut']:.0%} of its objects are written cut short.  Five times a second another "
         "object is cut short, and the disk of one process takes no file over 20 kB.  Wrong: a verdict on a document "
-        "that differs from that of a constraint compiled in place.  Left out, left damaged: artifacts that are not in "
-        "the store, or not whole, after the eight processes.  Lost: artifacts that are still absent after one more."
+        "that differs from that of a constraint compiled without the store.  Left out, left damaged: artifacts "
+        "that are not in the store, or not whole, after the eight processes.  Lost: artifacts that are still absent "
+        "after one more."
     )
     yield "## The farm"
     yield table(

@@ -1,11 +1,12 @@
-"""Latency of a constrained step against |C|, V and branching, with STATIC's and none: ``make bench-items``.
+"""Latency of a step by catalogue size |C|, vocabulary size V and branching: ``make bench-items``.
 
     python -m benches items-latency [--sweeps items codes children] [--kinds uniform zipf] [--device cuda]
 
-There are three sweeps: |C| at V = 2048, V at |C| = 1e7, and the children of a node at |C| = 1e6, V = 2^18, in
-catalogues where every node of the step's level has that number of children. L = 8. The beams are at ``--level`` (2: the
-third), at the prefixes of random items. The nodes of a request are different, unless the level has fewer nodes than
-beams. All arms take the same logits float32[B, M, V]:
+The step of wfsa is compared with that of STATIC and with an unconstrained step. There are three sweeps: |C| at V =
+2048, V at |C| = 1e7, and the children of a node at |C| = 1e6, V = 2^18. In the catalogues of the third sweep, every
+node of the step's level has that number of children. L = 8. Beams are prefixes of random items at level ``--level`` (2
+is the third level). The nodes of a request are different, unless the level has fewer nodes than beams. All arms take
+the same logits float32[B, M, V]:
 
     read                logsumexp over the logits
     maximum             amax over the logits, the least cost of reading them once
@@ -13,8 +14,8 @@ beams. All arms take the same logits float32[B, M, V]:
     wfsa: step          ``index.beam_step`` of the compiled CPU engine: the same with the constraint, and the next nodes
     wfsa: candidates    ``index.children`` and a gather of the log-probabilities. The result is that of STATIC's kernel
                         (children, their log-probabilities, next nodes), but ragged, not padded to the widest beam
-    wfsa: top-M of log-probs     ``beam_step`` on log-probabilities: does more than those candidates (cumulative scores,
-                        top M, advance), without making lists of them
+    wfsa: top-M of log-probs     ``beam_step`` on log-probabilities: does more than ``candidates`` does (cumulative
+                        scores, top M, advance), but lists no candidates
     STATIC: candidates, step     the published layout and step (benches/items/baselines.py), in torch
     torch, triton: step          ``TorchItems`` and ``TritonItems``; on a CPU only torch, and only at small shapes
 

@@ -184,7 +184,10 @@ def _notes(lines: list[Line]) -> Iterable[str]:
 
 
 def _plot(path: Path, times: list[Line]) -> Path | None:
-    """Plot medians against |C|, with a row per kind and a column per shape; on a device only graphs."""
+    """Plot medians against |C|, with a row per kind and a column per shape.
+
+    On a GPU, only the arms run as CUDA graphs are shown.
+    """
     device = any(_graph(x["arm"]) for x in times)
     shown = [x for x in times if (_graph(x["arm"]) if device else "," not in x["arm"])]
     kinds, shapes = (list(dict.fromkeys(x[key] for x in shown)) for key in ("kind", "beams"))

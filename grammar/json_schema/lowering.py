@@ -51,7 +51,7 @@ from .write.context import Empty, LoweringContext, Place, Symbol
 from .write.indentation import indented
 from .write.objects import Objects
 from .write.productions import Productions
-from .write.relaxing import STEPS, given, without, without_names_in_doubt
+from .write.relaxing import STEPS, restricting, without, without_names_in_doubt
 from .write.scalars import Scalars, is_plain, plain
 
 MAX_DEPTH = 40  # levels of objects and arrays that are lowered on Python's stack
@@ -281,7 +281,7 @@ class Lowering(LoweringContext):
             if kind == OBJECT:
                 shape = without_names_in_doubt(self.read, shape)
             for keywords in STEPS[kind]:
-                if given(shape, kind, keywords):
+                if restricting(shape, kind, keywords):
                     try:
                         return make(self, shape, place).symbol()
                     except CAUGHT as err:

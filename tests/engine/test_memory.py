@@ -119,7 +119,10 @@ def test_parts_without_a_constraint_are_freed() -> None:
 
 @pytest.mark.parametrize("more", [{}, {"additionalProperties": False}], ids=["open", "closed"])
 def test_bounded_strings_on_a_real_vocabulary(more: dict[str, Any], llama: wfsa.Vocab) -> None:
-    """20 bounded strings take at most MOST times their artifact, compiled or loaded, also by the system's count."""
+    """A constraint of 20 bounded strings needs at most MOST times the bytes of its artifact, compiled or loaded.
+
+    The resident memory of the process grows by little more.
+    """
     n = 40
     wfsa.compile_json_schema(strings(20, 5000, **more), llama)
     settled(resident, lambda _: True)
@@ -129,7 +132,7 @@ def test_bounded_strings_on_a_real_vocabulary(more: dict[str, Any], llama: wfsa.
     size = sum(map(len, data)) / n
     assert max(constraint.memory_bytes for constraint in compiled) < MOST * size
     each = (settled(resident, lambda now: now - before < MOST * size * n) - before) / n
-    assert each < (MOST + 2) * size  # `data` is in it
+    assert each < (MOST + 2) * size  # the growth includes `data`
     before = resident()
     held = llama.cache_info()["token sets"]
     loaded = [wfsa.Constraint.from_bytes(one, llama) for one in data]
@@ -138,7 +141,8 @@ def test_bounded_strings_on_a_real_vocabulary(more: dict[str, Any], llama: wfsa.
     assert (resident() - before) / n < (MOST + 1) * size
 
 
-MOST = 2  # times the artifact
+MOST = 2
+"""Largest ratio of a constraint's memory to the size of its artifact."""
 
 
 def test_memory_of_dropped_constraints_is_reused() -> None:

@@ -191,7 +191,7 @@ def test_every_panel_on_every_example(opened: Page, title: str) -> None:
             assert opened.page.is_visible(f"#panel-{name}") and opened.fits(), (name, width)
     if title in ("Person", "Settings"):
         opened.show("cost")
-        opened.page.select_option("#flame-width", "lr")  # the same on every machine
+        opened.page.select_option("#flame-width", "lr")  # LR states do not depend on the machine, as times do
         assert opened.page.locator(".flame-cell").count() >= 3  # narrow cells are left out
     if title == "Shapes":
         opened.show("cost")

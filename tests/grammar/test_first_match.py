@@ -53,7 +53,10 @@ def test_the_longest_word_is_the_first_match(pattern: str) -> None:
 @example(".*?(?=ab)..")
 @given(patterns(*LOOK_AHEADS, *LOOK_BEHINDS))
 def test_words_are_texts_that_are_taken_whole(pattern: str) -> None:
-    """This holds with look-aheads, for which the text ends with the word."""
+    """The words are the texts that `re` matches as a whole.
+
+    Look-aheads see the end of the word as the end of the text.
+    """
     compiled = re.compile(pattern)
     words = _words(pattern)
     for text in TEXTS:

@@ -1,10 +1,10 @@
 """Numbers in the docs against the result files that their paragraphs name.
 
 A paragraph that names ``benches/results/NAME.md``, or ``python -m benches NAME`` where that file exists, takes its
-numbers from that file; so does a table right after the paragraph, or before one that begins with ``*From``.  Every
-number that looks measured (a decimal fraction, a power of ten, thousands with a comma) must be in the file, rounded as
-the page rounds it.  A page may use another unit: a thousandth or a thousand times of the number in the file.  Whole
-numbers below a thousand are not compared, since too many of them say something else.
+numbers from that file.  A table also takes its numbers from that file if it follows the paragraph directly, or precedes
+a paragraph that begins with ``*From``.  Every number that looks measured (a decimal fraction, a power of ten, thousands
+with a comma) must be in the file, rounded as the page rounds it.  A page may use a unit that is a thousand times larger
+or smaller.  Whole numbers below a thousand are not compared, since most of them are not measured.
 """
 
 from __future__ import annotations

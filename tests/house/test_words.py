@@ -1,7 +1,8 @@
-"""Docstrings, comments, error messages and pages stay easy to read: no room has more hard wordings than it had.
+"""Docstrings, comments, error messages and pages stay easy to read.
 
-Each rule is a pattern of wordings that readers stumble over; CONTRIBUTING.md has the reasons. A match is not always
-a mistake ("behind a proxy" is fine), so a room has a limit for each rule, and a limit may only become smaller.
+A room is a top-level folder (`ROOMS`). No room may have more hard wordings than its limit. Each rule is a pattern of
+wordings that readers stumble over; CONTRIBUTING.md has the reasons. A match is not always a mistake ("behind a proxy"
+is fine), so a room has a limit for each rule. A limit may only become smaller.
 ``python -m tests.house.test_words ROOM`` lists the places of a room.
 """
 

@@ -226,7 +226,7 @@ def test_filters_of_another_state_are_refused() -> None:
     nodes = after.start(1, 1).nodes
     with pytest.raises(ItemError, match="filters are of another state of the catalogue"):
         after.allowed(nodes, filters)
-    with pytest.raises(ItemError, match="filters for 1 requests, but nodes of 2"):
+    with pytest.raises(ItemError, match="the filters are for 1 requests, but the nodes are of 2 requests"):
         before.allowed(before.start(2, 1).nodes, filters)
     with pytest.raises(ItemError, match=r"nodes must be int64\[…, 2\], got int64\[1\]"):
         before.allowed(torch.zeros(1, dtype=torch.int64))

@@ -195,7 +195,10 @@ def test_beams_are_carried_over_between_two_steps(out: Path) -> None:
 
 
 def test_filters_of_a_follower_survive_publications(out: Path, tmp_path: Path) -> None:
-    """A new id is in filters made by exclusion, a replaced id stays in its filters, and a new base ends them."""
+    """Filters made by exclusion contain a new id. A replaced id stays in its filters.
+
+    After a new base, using an old filter is an error.
+    """
     follower = follow(out)
     first, second, *_ = contents(follower.items)
     stock, unseen = follower.items.filter_of_ids([first, second]), ~follower.items.filter_of_ids([first])

@@ -1,4 +1,4 @@
-"""Distinct items by reading the text: the meaning of a distinct nonterminal of a grammar."""
+"""Defines a grammar's distinct nonterminals: reads the whole text and compares the items of the open array."""
 
 from __future__ import annotations
 

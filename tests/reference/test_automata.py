@@ -87,7 +87,7 @@ def test_the_limit_counts_places() -> None:
     width = 12
     for _ in range(2 * width):
         nwa.add_state()
-    # States 0 .. are before the guessed letter, one for each place, so that there is no cycle.
+    # Each position before the guessed letter has its own state, from state 0 on, so the automaton has no cycle.
     nwa.start = {0: sets.one}
     nwa.final = {2 * width - 1: sets.one}
     for n in range(2 * width - 1):

@@ -17,7 +17,9 @@ With ``n_draws=None`` batches go on until a row is accepted: exact rejection.
 
 Masks must be exact.  A mask cut to the best M tokens would make ``x`` the mass of another set.
 
-**Dead mass is remembered** (dead_mass.py).  A draw under the values of the trie takes token ``c`` in proportion to
+**Memory of dead mass** (dead_mass.py).  *Dead mass* is probability below a prefix that leads outside the set.  A trie
+of visited prefixes stores an upper bound ``value(v)`` on the live mass below each prefix ``v``, as a share of the mass
+of ``v``.  A draw that uses this trie takes token ``c`` in proportion to
 ``p(c) · value(c)``; its weight is ``V · ∏ (Σ p · value at v) / value(v)``, V the root's value, and it is accepted when
 weight > V · u.  A prefix known to be half dead is visited half as often, and costs no rejection.  Every accepted draw
 is still from ``m / Z`` exactly: accepting ``y`` has the probability m(y) / V whatever the trie contains, and the chance
@@ -142,7 +144,10 @@ class DiscSampler:
             raise DecodingError("sampling without replacement needs memory=True, to remember the returned sequences")
         n_sequences = self._constraint.n_sequences
         if not replacement and n_sequences is not None and n_samples > n_sequences:
-            raise DecodingError(f"{n_samples} samples without replacement of a set of {n_sequences} sequences")
+            raise DecodingError(
+                f"n_samples={n_samples} is too large: without replacement, a set of {n_sequences} sequences has only "
+                f"{n_sequences} samples"
+            )
         with torch.no_grad():
             return self._sample(n_samples, replacement)
 
@@ -377,7 +382,7 @@ def check_set(constraint: TokenConstraint, n_tokens: int) -> None:
     if constraint.n_tokens != n_tokens:
         raise DecodingError(
             f"the constraint is for {constraint.n_tokens} tokens, the model's logits have {n_tokens}; "
-            f"if they are only padded, build the vocabulary with size={n_tokens}"
+            f"if the model's logits are wider only because of padding, build the vocabulary with logits_size={n_tokens}"
         )
     if constraint.n_sequences == 0:
         raise DecodingError("the constraint's set is empty")

@@ -77,8 +77,8 @@ class DiscLaw:
             return self.proposal
         if not abs(self.proposal.sum() - 1) < 1e-6:
             raise DecodingError(
-                f"a draw ends in the set with probability {self.proposal.sum():.6f} only (max_new_tokens): "
-                "the law of K draws is not defined"
+                f"the law of K draws is not defined: with probability {1 - self.proposal.sum():.6f} a draw does not "
+                "end within max_new_tokens; raise max_new_tokens"
             )
         t = np.exp(np.arange(np.log(1e-10 / self.weight.max()), np.log(50 / self.weight.min()), _STEP))
         weights, where = np.unique(self.weight, return_inverse=True)

@@ -271,7 +271,8 @@ def _fitting(constraint: TokenConstraint, causal: CausalModel, rules: BeamRules)
     if constraint.n_tokens != causal.n_tokens:
         raise DecodingError(
             f"the constraint is for {constraint.n_tokens} tokens, the model's logits have {causal.n_tokens}; "
-            f"if they are only padded, build the vocabulary with size={causal.n_tokens}"
+            f"if the model's logits are wider only because of padding, build the vocabulary with "
+            f"logits_size={causal.n_tokens}"
         )
     if not set(constraint.eos_token_ids) <= set(rules.eos_token_ids):
         raise DecodingError(

@@ -212,7 +212,7 @@ class _Library:
         return self.sampler(_Text(text.begin, None if text.state is None else text.state.fork(), text.error))
 
 
-_libraries: dict[int, _Library] = {}  # by their handle; never dropped, as the libraries are not
+_libraries: dict[int, _Library] = {}  # by handle; entries stay, because loaded libraries are never unloaded
 
 
 def _library(library: ctypes.CDLL | str | os.PathLike[str]) -> _Library:

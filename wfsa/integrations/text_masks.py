@@ -1,4 +1,4 @@
-"""Masks for programs that call a function with a row of tokens, the prompt's first.
+"""Masks for programs that call a function with a row of tokens: those of the prompt, then those of the text.
 
 **Problem.** Such a program does not report where the prompt ends. One function may be called for several texts in turn
 (a batch), and for tokens that are taken back again (drafts).
@@ -35,7 +35,7 @@ Tokens = npt.NDArray[np.int32]
 Words = npt.NDArray[np.int32]
 
 _LOG = logging.getLogger("wfsa.integrations")
-_KNOWN_ROWS: Final = 1 << 14  # rows whose prompt length is stored: of the last steps, of all texts together
+_KNOWN_ROWS: Final = 1 << 14  # rows with a stored prompt length, over all texts: those of the latest steps
 _CACHED_STATES: Final = 1 << 10
 
 
@@ -55,7 +55,7 @@ class TextMasks:
         self.size = constraint.vocab.logits_size
         self.error: Exception | None = None
         self._states = PrefixStates([self.start], _CACHED_STATES)
-        self._prompts: OrderedDict[bytes, int] = OrderedDict()  # digest of a row: the length of its prompt
+        self._prompts: OrderedDict[bytes, int] = OrderedDict()  # the digest of a row -> the length of its prompt
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the arguments only, not the states of texts."""

@@ -54,7 +54,7 @@ class HostSteps(ABC, Generic[F]):
     @property
     @abstractmethod
     def root(self) -> Any:
-        """The node of the empty prefix; -1 without items."""
+        """The node of the empty prefix; -1 if the set is empty."""
 
     @property
     @abstractmethod
@@ -64,16 +64,19 @@ class HostSteps(ABC, Generic[F]):
     @property
     @abstractmethod
     def parts(self) -> tuple[IndexData, ...]:
-        """The indexes that a node has an id in."""
+        """The indexes that a step walks: one, or a catalogue's base and delta. A node has one id in each."""
 
     @property
     @abstractmethod
     def present(self) -> tuple[AnyFilter | None, ...]:
-        """The items that exist of each part; None for all of it."""
+        """For each part, a filter of the items that exist; None if all items of the part exist."""
 
     @abstractmethod
     def part_filters(self, filters: Any, n_requests: int) -> list[tuple[AnyFilter | None, ...]] | None:
-        """Return, for each request, a filter of each part; None for no filters. Raises ItemError on unfit filters."""
+        """Return a filter of each part for each request; None if `filters` is None.
+
+        Raises ItemError if the filters do not fit these items or requests.
+        """
 
     @abstractmethod
     def item_ids(self, nodes: Any, filters: Any = None) -> list[list[ItemId]]:

@@ -256,9 +256,8 @@ class ItemIndex(IndexData, HostSteps[AnyFilter]):
     def first_item(self, nodes: Any, filters: Filters = None) -> npt.NDArray[Any]:
         """Return the id of the first live item that ends at each node, in the nodes' shape.
 
-        Its arguments are those of :meth:`item_ids`.
-
-        int64, with -1 if no item ends there; for ids that are strings, objects with None.
+        The array is int64, with -1 where no item ends. If ids are strings, it is an object array, with None instead
+        of -1. Arguments: see :meth:`item_ids`.
         """
         return node_items.first_item(self, np.asarray(nodes, np.int64), filters)
 

@@ -105,7 +105,10 @@ class IndexData:
         return {name: array for name, array in arrays.items() if array is not None}
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Every array by name, the layout's and the items': what a back end uploads to a device and a file holds."""
+        """All arrays by name, of the layout and of the items.
+
+        Back ends upload these arrays to a device, and index files contain them.
+        """
         return {**self.layout.arrays(), **self.item_arrays()}
 
     def memory(self) -> dict[str, int]:

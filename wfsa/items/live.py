@@ -217,10 +217,10 @@ class LiveItems(HostSteps[AnyLiveFilter]):
         return [some + others for some, others in zip(*ids_of_parts, strict=True)]
 
     def first_item(self, nodes: Any, filters: LiveFilters = None) -> npt.NDArray[Any]:
-        """Return the id of the first live item that ends at each of the node pairs int64[…, 2]; arguments as
-        :meth:`item_ids`.
+        """Return the id of the first live item that ends at each node.
 
-        Shape […]; int64 with -1 if no item ends there. For ids that are strings, objects with None.
+        Nodes are pairs, int64[…, 2]; the result has shape […]. It is int64, with -1 where no item ends. If ids are
+        strings, it is an object array, with None instead of -1. Arguments: see :meth:`item_ids`.
         """
         names = isinstance(self.base.ids, StringIds)
         firsts = [ids[0] if ids else None if names else -1 for ids in self.item_ids(nodes, filters)]

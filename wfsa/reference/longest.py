@@ -179,7 +179,10 @@ class Readings:
                     yield Reading((*word, t), frozenset(ties)), token
 
     def _ended(self, place: Place) -> Iterator[Word]:
-        """Yields the words of a cut before the next byte; the empty word where the place has read nothing."""
+        """Yields the words that a cut before the next byte can give: one for each terminal that may end here.
+
+        If nothing was read since the last cut, the empty word is one of them.
+        """
         if place.main <= self._rules.lexer.start:
             yield ()
         for t in self._rules.winners(place.main):

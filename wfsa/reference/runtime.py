@@ -120,7 +120,10 @@ class Constraint:
 
 
 def _ids(terminal: str, pattern: Tokens, vocab: Vocab) -> list[int]:
-    """Returns the ids of a terminal of tokens, with the errors of the engine's compiler."""
+    """Returns the token ids of a terminal that is made of tokens.
+
+    Raises the same errors as the engine's compiler.
+    """
     if pattern.name is not None:
         token = vocab.token_name_to_id(pattern.name)
         if token is None:

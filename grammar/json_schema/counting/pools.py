@@ -190,7 +190,10 @@ def kinds_of(read: Alternatives, shape: Shape, handle: Handle, index: int) -> Pa
 
 
 def needed(shape: Shape, index: int, kinds: int) -> int:
-    """Return a number of values that certainly suffices for the items at an index that count for `kinds` (bits)."""
+    """Return how many different values certainly suffice at an index of the array.
+
+    Only items that match the `contains` conditions in `kinds` (a bit set) are considered.
+    """
     n = len(shape.arrays.prefix)
     needed_kinds = [kind for kind in shape.arrays.contains if kind.low]
     length = max((shape.arrays.min_items, *(max(kind.start, n) for kind in needed_kinds)))

@@ -80,7 +80,7 @@ class Objects(NamedTuple):
         """
         out: list[Objects] = []
         for name in self.required:
-            # Without the name, or with another value there: one domain.
+            # One domain covers both cases: the name is absent, or its value violates the schema.
             out.append(Objects({name: children.negate(self.member(name))}))
         failing: list[Keyed] = []
         for name, child in self.properties.items():

@@ -1,15 +1,15 @@
 """Truth functions of compounds: two compounds with the same function of their schemas become one child.
 
 Problem.  A schema that refers to itself through ``not``, ``oneOf`` or ``if`` is combined with its own children again
-and again: A, A and not B, not (A and not B) and A, and so on without end.  A lowering that takes each expression for
-another child does not terminate.  But n schemas have finitely many truth functions.
+and again: A, A and not B, not (A and not B) and A, and so on without end.  A lowering that makes a new child for
+each expression does not terminate.  But n schemas have finitely many truth functions.
 
 Method: reduced ordered binary decision diagrams (R. E. Bryant 1986).  They are interned, so equal functions are equal
 numbers.  A node is (variable, function where the variable is false, function where it is true).  Variables are numbered
 in the order in which `Truth` meets their schemas.
 
-Cost: diagrams can grow exponentially, and operations recur once per variable.  Both have a limit.  Beyond it `Truth`
-returns no function, and compounds are distinguished by their parts.
+Cost: diagrams can grow exponentially, and operations recurse once per variable.  The number of nodes and the number of
+variables are limited.  Beyond a limit, `Truth` returns no function, and compounds are distinguished by their parts.
 """
 
 from __future__ import annotations

@@ -165,7 +165,10 @@ class Productions:
         return self._made.get(key)
 
     def one_of(self, spellings: tuple[bytes, ...], origin: str, every_spelling: bool = False) -> int:
-        """Return the terminal of some scalars, spelled like this or, if that is barred, in every other way."""
+        """Return the terminal of some scalars in the given spellings.
+
+        If one of these is barred, the terminal takes all spellings of the scalars that are not barred.
+        """
         every_spelling = every_spelling or any(map(self.lexemes.is_barred, spellings))
         key = (0, every_spelling, spellings)
         symbol = self._made.get(key)

@@ -33,8 +33,8 @@ STEPS: dict[int, tuple[dict[str, str], ...]] = {
 _DOMAINS: dict[int, tuple[str, Any]] = {OBJECT: ("objects", ANY_OBJECTS), ARRAY: ("arrays", ANY_ARRAYS)}
 
 
-def given(shape: Shape, kind: int, keywords: dict[str, str]) -> dict[str, str]:
-    """Return the given conditions that a shape has on its objects or arrays; `kind` says which."""
+def restricting(shape: Shape, kind: int, keywords: dict[str, str]) -> dict[str, str]:
+    """Return the entries of `keywords` that restrict the shape's objects or arrays; `kind` chooses between the two."""
     name, anything = _DOMAINS[kind]
     domain = getattr(shape, name)
     return {field: word for field, word in keywords.items() if getattr(domain, field) != getattr(anything, field)}
@@ -42,7 +42,7 @@ def given(shape: Shape, kind: int, keywords: dict[str, str]) -> dict[str, str]:
 
 def without(widenings: Widenings, shape: Shape, kind: int, keywords: dict[str, str], why: Exception | str) -> Shape:
     """Return a shape without some conditions on its objects or arrays, and record these."""
-    fields = given(shape, kind, keywords)
+    fields = restricting(shape, kind, keywords)
     for word in fields.values():
         widenings.add(shape.path, word, why)
     if not fields:

@@ -106,7 +106,7 @@ class Remote:
                 if pause.seconds and (writes or pause is self._down):
                     if time.monotonic() - pause.since < pause.seconds:
                         raise RemoteFailure(f"{self.url} {what} a moment ago and is not tried again yet", asked=False)
-                    # This request tries, and no other one until it has ended.
+                    # This request tries the remote again. Other requests are refused until it has ended.
                     pause.since = time.monotonic() + max(self._seconds, self._write_seconds)
         if not self._slots.acquire(blocking=False):
             raise RemoteFailure(f"{self.url}: {_MOST_AT_ONCE} requests are in progress", asked=False)

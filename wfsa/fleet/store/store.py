@@ -399,7 +399,7 @@ class ConstraintStore:
     def _hold(self, key: str, constraint: Constraint, final: bool) -> _Held:
         """Store a constraint in memory.
 
-        Returns the entry under the key, which is an existing one if only that is final.
+        Returns the entry that the key has now. A final entry stays if the new one is not final.
         """
         new = _Held(constraint, constraint.memory_bytes, final, not constraint.stats["complete"], time.monotonic())
         with self._lock:

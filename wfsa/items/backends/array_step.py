@@ -61,7 +61,9 @@ class CatalogueFilters:
             raise ItemError("the filters are of another state of the catalogue; make them with `filters` of this one")
         for one in self.parts:
             if one is not None and one.which.shape[0] != n_requests:
-                raise ItemError(f"filters for {one.which.shape[0]} requests, but nodes of {n_requests}")
+                raise ItemError(
+                    f"the filters are for {one.which.shape[0]} requests, but the nodes are of {n_requests} requests"
+                )
 
 
 class Part(NamedTuple):

@@ -147,7 +147,9 @@ class DeviceFilters:
         """Raise ItemError if they are not of the index with this fingerprint, or are for other requests."""
         check_fingerprint(self.fingerprint, fingerprint)
         if self.which.shape[0] != n_requests:
-            raise ItemError(f"filters for {self.which.shape[0]} requests, but nodes of {n_requests}")
+            raise ItemError(
+                f"the filters are for {self.which.shape[0]} requests, but the nodes are of {n_requests} requests"
+            )
 
 
 class Live(NamedTuple):
