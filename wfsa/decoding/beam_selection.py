@@ -9,8 +9,8 @@ At each step there are ``b`` running beams for each of ``B`` requests and, after
    hypotheses are kept.
 3. The best ``b`` unfinished candidates become the running beams.
 4. A request closes when it has ``b`` hypotheses and ``early_stopping`` allows it: ``True`` at once; ``False`` when the
-   best running beam, scored as if it ended now, is not better than the worst hypothesis; ``"never"`` likewise, but with
-   the beam scored at its most favourable length (the longest, if ``length_penalty > 0``).  The beams of a closed
+   best running beam, scored as if it ended now, is not better than the worst hypothesis.  ``"never"`` works likewise,
+   but scores the beam at its most favourable length (the longest, if ``length_penalty > 0``).  The beams of a closed
    request are dead.
 
 The rules and the arithmetic (float32 scores) are those of ``generate(num_beams=b)`` in ``transformers`` 5, so the two
@@ -60,7 +60,7 @@ class BeamSelection:
         self.n_steps = 0
         self.running = torch.full((*shape, rules.max_new_tokens), rules.pad_id, dtype=torch.int64, device=device)
         self.running_scores = torch.full(shape, -torch.inf, dtype=torch.float32, device=device)
-        self.running_scores[:, 0] = 0.0  # one beam before the first token: the others would be copies of it
+        self.running_scores[:, 0] = 0.0  # one beam before the first token: other beams would be copies of this beam
         self.hypotheses = self.running.clone()
         self.lengths = torch.zeros(shape, dtype=torch.int64, device=device)
         self.scores = torch.full(shape, -torch.inf, dtype=torch.float32, device=device)
@@ -108,7 +108,7 @@ class BeamSelection:
 
     def _can_improve(self) -> torch.Tensor:
         rules, best = self.rules, self.running_scores[:, :1]
-        worst = self.scores[:, -1:]  # -inf while there are fewer than b hypotheses
+        worst = self.scores[:, -1:]  # the worst score is -inf while there are fewer than b hypotheses
         full = ~torch.isneginf(worst)
         if rules.early_stopping is True:
             return ~full & ~torch.isneginf(best)

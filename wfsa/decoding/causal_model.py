@@ -97,7 +97,7 @@ class CausalModel:
 
     def step(self, tokens: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor, cache: Any) -> torch.Tensor:
         """Runs tokens, positions int64[B, b], mask bool[B, 1, b or 1, columns]; returns logits [B, b, V]."""
-        if self.attention == "eager":  # eager adds its mask
+        if self.attention == "eager":  # eager attention adds its mask to the scores
             mask = self._additive(mask)
         output = self.model(
             input_ids=tokens, attention_mask=mask, position_ids=positions, use_cache=True, **{self._cache_name: cache}
@@ -130,9 +130,9 @@ class CausalModel:
 def check_tree(model: Any, *, tolerance: float = 1e-3) -> float:
     """Returns the largest difference of logits between two branches fed as a tree and each fed as a sequence.
 
-    For a model of a family that is not among the tested ones; costs four tiny forward passes.  Differences within the
-    rounding of the model's dtype are expected.  A model that ignores masks or positions differs by about the size of
-    the logits.  Raises :class:`DecodingError` above `tolerance`.
+    Use this for a model of a family that is not tested here. The check costs four tiny forward passes.  Differences
+    within the rounding of the model's dtype are expected.  A model that ignores masks or positions differs by about the
+    size of the logits.  Raises :class:`DecodingError` above `tolerance`.
     """
     causal = CausalModel(model)
     n, device = causal.n_tokens, causal.device

@@ -1,10 +1,10 @@
-"""Bounds on a constrained set's mass under a model, prefix by prefix, which every draw tightens.
+"""Bounds on a constrained set's mass under a model, prefix by prefix. Every draw tightens the bounds.
 
 **Problem.**  A mask is myopic: it allows a token after which most of the model's mass may be outside the set.  How much
 of the mass below a prefix is *dead* shows only when the prefix is visited.  Remembering the dead mass lets later draws
 avoid the prefix by exactly that much.
 
-**Form.**  A trie of visited prefixes.  Each node ``v`` has a ``value``, an upper bound on the mass below it::
+**Form.**  A trie of visited prefixes.  Each node ``v`` has a ``value``, an upper bound on the live share of its mass::
 
     value(v) = 1                                                    not visited
              = 0                                                    a dead end, or an item that has been taken
@@ -18,9 +18,9 @@ bound.
 **Invariants.**  Values never rise.  They change only in :meth:`DeadMass.settle`, between batches, so that the draws of
 one batch all come from the same proposal.  Probabilities are float64.
 
-Source: the trie of Park et al., *Grammar-Aligned Decoding* (NeurIPS 2024, arXiv 2405.21047), whose exact use, with
-rejection, is Parys et al., *Constrained Adaptive Rejection Sampling* (arXiv 2510.01902); taking samples out of it is
-Shi et al., *Incremental Sampling Without Replacement for Sequence Models* (ICML 2020).
+Source: the trie is that of Park et al., *Grammar-Aligned Decoding* (NeurIPS 2024, arXiv 2405.21047).  Its exact use
+with rejection is that of Parys et al., *Constrained Adaptive Rejection Sampling* (arXiv 2510.01902).  Removing samples
+from the trie is that of Shi et al., *Incremental Sampling Without Replacement for Sequence Models* (ICML 2020).
 """
 
 from __future__ import annotations

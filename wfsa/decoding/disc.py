@@ -19,9 +19,9 @@ Masks must be exact.  A mask cut to the best M tokens would make ``x`` the mass 
 
 **Memory of dead mass** (dead_mass.py).  *Dead mass* is probability below a prefix that leads outside the set.  A trie
 of visited prefixes stores an upper bound ``value(v)`` on the live mass below each prefix ``v``, as a share of the mass
-of ``v``.  A draw that uses this trie takes token ``c`` in proportion to
-``p(c) · value(c)``; its weight is ``V · ∏ (Σ p · value at v) / value(v)``, V the root's value, and it is accepted when
-weight > V · u.  A prefix known to be half dead is visited half as often, and costs no rejection.  Every accepted draw
+of ``v``.  A draw that uses this trie takes token ``c`` in proportion to ``p(c) · value(c)``.  With the root's value V,
+the draw's weight is ``V · ∏ (Σ p · value at v) / value(v)``; the draw is accepted when weight > V · u.  A prefix known
+to be half dead is visited half as often, and costs no rejection.  Every accepted draw
 is still from ``m / Z`` exactly: accepting ``y`` has the probability m(y) / V whatever the trie contains, and the chance
 of a rejection falls from 1 - Z to 1 - Z / V.
 
@@ -72,8 +72,8 @@ class DiscResult:
     """Samples, and estimates of the set's mass Z = P(the model writes a sequence of the set).
 
     ``mass``: the mean over all tries of their weight, or, with early stop, of 1 if accepted and 0 if not.  The mean is
-    unbiased with ``early_stop=False`` where one batch of tries was enough (as with one sample and a number of draws).
-    Early stop drops rows after an accepted one, which favours accepted ones: the mean is then biased upwards.
+    unbiased with ``early_stop=False`` if one batch of tries was enough (for example, one sample and a number of draws).
+    Early stop drops the rows after an accepted row. This favours accepted rows, so the mean is biased upwards.
     ``mass_bounds``: lower and upper bound on Z; (0, 1) without memory.
     ``n_steps``: the cost of the call, in rows of model steps after the prompt.
     """

@@ -14,7 +14,7 @@ The expectation over K - 1 draws is one integral, because 1 / a = ∫ exp(-t a) 
 
     KL(p ‖ q_K)  ≤  r^K KL(p ‖ s_K)  ≤  r^K Var(x) / (K Z²)
 
-Derived here, for the DISC of Ye et al. (arXiv 2504.09135).
+This bound is derived here, for the DISC of Ye et al. (arXiv 2504.09135).
 
 **The published bound**, of their Theorem 3.1 (AISTATS 2025), uses only the mass, where the one above uses the variance
 of the weights.  By KL(p ‖ s_K) ≤ √(r / (K Z)) + r / (2 K Z) and the same mixture::
@@ -43,7 +43,7 @@ from wfsa.errors import DecodingError
 
 Floats = npt.NDArray[np.float64]
 _Rows = list[tuple[tuple[int, ...], float, float]]  # ids, log g, log x
-_STEP = 0.05  # of log t: the integrand is smooth in it, so that equal steps converge exponentially
+_STEP = 0.05  # step of log t: the integrand is smooth in log t, so equal steps converge exponentially
 
 
 @dataclass(frozen=True)

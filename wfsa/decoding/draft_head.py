@@ -56,8 +56,8 @@ class DraftHead(nn.Module):  # type: ignore[misc]
     def hidden(self, model: Any, prompts: Sequence[Sequence[int]] | torch.Tensor) -> torch.Tensor:
         """Runs one forward pass; returns [B, L + 1, width]: h_0 and the states of the placeholders.
 
-        Prompts are padded on the right, after the placeholders: a causal model never sees the padding, so it needs no
-        mask and no positions.  Raises :class:`DecodingError` for a model or prompts that do not fit.
+        Prompts are padded on the right, after the placeholders. A causal model never sees this padding, so no mask and
+        no positions are needed.  Raises :class:`DecodingError` for a model or prompts that do not fit.
         """
         base, embed = self.check(model)
         rows = [[index(token) for token in prompt] for prompt in _lists(prompts)]

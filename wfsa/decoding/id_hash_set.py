@@ -11,8 +11,8 @@ equal exactly when their numbers are, so there are no false positives.  Numbers 
     high, low: int64[n], the two words of each number, by bucket       │ a b   │ c │ …
                                                                        └───────┴───┘
 
-**Membership.**  Read the bucket's bounds, compare with its members one after the other, ``deepest`` times for the whole
-batch.  No loop depends on the data, so nothing waits for the device.
+**Membership.**  The test reads the bucket's bounds, and compares with its members one after the other.  It makes
+``deepest`` comparisons for the whole batch.  No loop depends on the data, so the host never waits for the device.
 
 **Cost.**  8 or 16 bytes per id (one word up to 64 bits), 4 per bucket, one to two buckets per id; ``deepest`` is about
 10 for millions of ids.  Building is a sort.
@@ -129,7 +129,7 @@ class IdHashSet:
         high = torch.zeros_like(low)
         for level, size in enumerate(self.sizes):
             radix = size + self._ragged
-            a = (low & _LOW) * radix + digits[..., level]  # below 2^64: the sign bit is an ordinary bit
+            a = (low & _LOW) * radix + digits[..., level]  # numbers are below 2^64: the sign bit is an ordinary bit
             b = ((low >> 32) & _LOW) * radix + ((a >> 32) & _LOW)
             low = (b << 32) | (a & _LOW)
             high = high * radix + ((b >> 32) & _LOW)

@@ -1,9 +1,9 @@
 """Closed item sets as :class:`TokenConstraint`: an index, or one state of a changing catalogue, as token sequences.
 
 The cursor is one node per sequence: int64[n] for a :class:`wfsa.items.ItemIndex`, int64[n, 2] for
-:class:`wfsa.items.LiveItems`, -1 where dead.  An end token of the items ends every item, those of the last level
-included, and is the only end token.  Without one, an item is complete when nothing can follow, so no item may be a
-prefix of another.
+:class:`wfsa.items.LiveItems`, -1 where dead.  If the items have an end token, it ends every item, also items of the
+last level, and is the only end token.  Without an end token, an item is complete when nothing can follow, so no item
+may be a prefix of another.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class ItemTokens:
         return np.broadcast_to(root, (n, *root.shape)).copy()
 
     def allowed(self, cursor: Int64s, device: torch.device) -> torch.Tensor:
-        nodes, where = np.unique(cursor, axis=0, return_inverse=True)  # many rows of a batch share a node
+        nodes, where = np.unique(cursor, axis=0, return_inverse=True)  # many rows of a batch have the same node
         packed = np.ascontiguousarray(self.items.allowed(nodes, self.live))
         bits = np.unpackbits(packed.view(np.uint8), axis=1, bitorder="little", count=self.n_tokens)
         return torch.from_numpy(bits.view(np.bool_)[where.reshape(-1)]).to(device)

@@ -18,7 +18,7 @@ from wfsa.errors import DecodingError
 
 @dataclass(frozen=True, slots=True)
 class NezhaTraining:
-    """``learning_rate`` of AdamW, falling to 0 by a cosine when ``n_steps`` is given; ``clip``: norm of gradients."""
+    """``learning_rate``: of AdamW; falls to 0 by a cosine if ``n_steps`` is given.  ``clip``: norm of gradients."""
 
     learning_rate: float = 1e-3
     n_steps: int | None = None

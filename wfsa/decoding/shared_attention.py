@@ -4,7 +4,7 @@
 (``AttentionInterface.register``).  The function here, ``"wfsa_shared"``, serves three kinds of call and distinguishes
 them by their shapes alone, so a model on which it is set still answers every ordinary call:
 
-*Ordinary* (no mask, or a prefill): passed on to ``sdpa``.
+*Ordinary* (no mask, or a prefill).  The call is passed on to ``sdpa``.
 
 *Tree* (a boolean mask as wide as the keys, few query rows).  With grouped-query attention, the stock function repeats
 keys and values for each query head of a group before it calls the kernel: a copy of the whole cache in every layer.
@@ -14,8 +14,8 @@ Here the query heads of a group become further rows, which share their keys with
 
 *Two parts* (the mask is narrower than the keys).  The mask covers the P columns of the prompt.  The beams' own suffixes
 follow, column ``P + s·b + j`` for token s of beam j; see shared_kv.py.  Softmax attention over a union of columns is a
-mean of the attentions over its parts, weighted by their sums of exponentials.  So each part is computed alone, with the
-logarithm of that sum, and merged::
+mean of the attentions over its parts, weighted by their sums of exponentials.  So the function computes each part
+alone, together with the logarithm of that sum, and merges the parts::
 
     l₁, o₁ = over the prompt (all b · r rows of a group in one product)
     l₂, o₂ = over the own suffix (b small products)
@@ -108,7 +108,7 @@ def _two_parts(
 
 
 def _wide(scores: torch.Tensor) -> torch.Tensor:
-    """Converts half-precision scores to float32, in which they are summed."""
+    """Converts half-precision scores to float32, the type of their sums."""
     return scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
 
 

@@ -20,8 +20,9 @@ The rows of ``visible`` are the tree attention mask of the b query rows.
 
 **Collection.**  A column that no beam sees is dead: no later beam can see it, since rows only pass from parent to
 child.  Every ``collect_every`` steps the room is used up, and the live columns move to new arrays with room for as many
-steps again.  That is one gather per layer, and the only time that old keys and values are copied.  Requests of one
-batch keep as many columns as the request with the most live nodes; left padding is collected like any dead node.
+steps again.  That is one gather per layer, and the only time that old keys and values are copied.  All
+requests of a batch keep as many columns as the request with the most live nodes.  Left padding is collected like any
+dead node.
 
 **Size.**  Columns held ≤ live nodes + ``b · collect_every``.  Live nodes ≤ P + b · t after t steps, and in practice
 far fewer, because surviving beams have recent common ancestors.
@@ -87,7 +88,7 @@ class SharedLayer(CacheLayerMixin):  # type: ignore[misc]  # transformers is unt
     def get_max_length(self) -> int:
         return -1
 
-    def get_max_cache_shape(self) -> int:  # the name of get_max_length in transformers 5.0
+    def get_max_cache_shape(self) -> int:  # transformers 5.0 calls get_max_length by this name
         return -1
 
 

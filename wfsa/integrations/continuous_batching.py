@@ -11,7 +11,7 @@ before each forward pass it gives a ``ContinuousBatchingLogitsProcessor`` the re
 
 **Method.** There each request's state commits its new tokens, and the masks are filled. The number is the row of the
 mask, -1 for a request without a constraint. The masks stay in this process until the scores arrive. The states of the
-last 4,096 requests are kept by request id; a dropped one is committed again.
+last 4,096 requests are stored by request id. A dropped state is committed again.
 
 **Limits.** The call has to run as Python in this process (no CUDA graphs, no compiled steps), and each token has to be
 known before the next step is prepared (no asynchronous batching). :func:`constrain` refuses other managers. The
@@ -56,7 +56,7 @@ class ConstraintBatchingProcessor(ContinuousBatchingLogitsProcessor):  # type: i
         self.threads = threads
         self._states: OrderedDict[str, State] = OrderedDict()  # by request id
         self._masks = allocate_bitmask(0, 1)
-        self._size = 1  # the widest vocabulary of this step
+        self._size = 1  # the largest vocabulary of this step's constraints
 
     def fill_defaults(self, int32_tensor: Any) -> None:
         """Sets every number to -1, a row without a constraint."""

@@ -37,7 +37,8 @@ class ConstraintFilter(Filter):  # type: ignore[misc]
     """A ``Filter`` that allows only tokens that a constraint allows.
 
     tokenizer, trigger_token, prefix_str: as in ExLlamaV3; a prefix is the beginning of the constrained text.
-    eos_after_completed: end the job where only an end token may follow; if False, the text after that is free.
+    eos_after_completed: if True, the job ends where only an end token may follow; if False, the text after that point
+        is free.
     stop_token_ids: the tokens that end a text, in place of the vocabulary's (``Constraint.start``).
 
     Raises StateError if the constraint does not allow the prefix.

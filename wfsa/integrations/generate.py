@@ -19,10 +19,9 @@ class Documents(list[Any]):
     cut_off: the places whose text reached ``max_new_tokens`` before its end. This happens only under constraints that
         do not know how many tokens their texts need (``State.min_tokens``). The value there is None, unless the text
         is a document without the rest.
-    errors: by place, the :class:`wfsa.errors.DocumentError` of a text that fits the schema but is refused by the type,
-        for
-        example by a validator. Its ``text`` is the text, its ``__cause__`` the error of the type. The value there is
-        None.
+    errors: by place, the :class:`wfsa.errors.DocumentError` of a text that fits the schema but is refused by the type
+        (for example, by a validator). ``text`` of the error is the text, and ``__cause__`` is the error of the type.
+        The value there is None.
     """
 
     def __init__(
@@ -56,7 +55,7 @@ def generate(
     max_new_tokens: every document is completed within this number of tokens.
     wrap_up: with fewer than this many tokens left beyond what a document needs, no optional member and no further
         item begins.
-    retries: how often a prompt is generated again while its type refuses a document of it (a validator, for example).
+    retries: how often a prompt is generated again while the type refuses its document (for example, by a validator).
         Retries sample (``do_sample=True``), because greedy decoding would write the same text again. Documents that are
         still refused are in ``errors``.
     keywords: those of :func:`wfsa.compile_json_schema`, such as ``whitespace``; all others go to ``model.generate``:
@@ -71,7 +70,7 @@ def generate(
 
     listed: list[Any] = [prompts] if isinstance(prompts, str) else list(prompts)
     if listed and all(isinstance(one, Mapping) for one in listed):
-        listed = [listed]  # one chat
+        listed = [listed]  # the prompts are one chat
     if not listed:
         return Documents([], [], [], {})
     if type(retries) is not int or retries < 0:

@@ -34,7 +34,7 @@ with importing("wfsa.integrations.genlm_control", "genlm-control", _WRITTEN_FOR,
     from genlm.control import Potential
 
 HOST: Final = name_and_version("genlm-control")
-_CACHED_STATES: Final = 1 << 12  # enough for some hundred particles, for some steps
+_CACHED_STATES: Final = 1 << 12  # room for some hundred particles over some steps
 _REFUSED: Final = float("-inf")
 
 
@@ -61,7 +61,7 @@ class ConstraintPotential(Potential):  # type: ignore[misc]
                     "constraint's vocabulary; compile it for Vocab.from_tokenizer(llm.model.tokenizer)"
                 )
             self._places[token_id] = place
-        self._places[list(vocab.eos_token_ids)] = -1  # EOS replaces them
+        self._places[list(vocab.eos_token_ids)] = -1  # genlm-control's EOS replaces the end tokens
         self._states = PrefixStates([constraint.start()], _CACHED_STATES)
 
     def _after(self, context: Sequence[Any]) -> State | None:

@@ -20,8 +20,9 @@ state, ``reset`` begins the text again.
 **Errors.** An exception cannot pass through C. The error of a callback is stored, from then on only end tokens are
 allowed, and ``check()`` raises the error: a text never goes on after an error.
 
-**The function for llama-cpp-python** gets all tokens, the prompt's first (:mod:`.text_masks`). With a ``draft_model``,
-llama-cpp-python (0.3.36) passes tokens that it may take back, together with calls about earlier ones: do not use both.
+**The function for llama-cpp-python** gets the tokens of the prompt, then those of the text (:mod:`.text_masks`). With a
+``draft_model``, llama-cpp-python (0.3.36) passes tokens that it may take back, together with calls about earlier ones:
+do not use both.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ _FREE: Final = ctypes.CFUNCTYPE(None, Pointer)
 _INIT: Final = ctypes.CFUNCTYPE(Pointer, Pointer, Pointer)
 
 _NAMED: Final = ctypes.create_string_buffer(b"wfsa")
-_LATER: Final = 26  # pointers after the six; llama.h of November 2026 has six more
+_LATER: Final = 26  # number of pointers after the first six; llama.h of November 2026 has six more
 
 
 class _Interface(ctypes.Structure):

@@ -3,13 +3,14 @@
     masks = wfsa.integrations.lmdeploy.logits_processor(schema, tokenizer, bos_token_id=config.bos_token_id)
     pipe(prompts, gen_config=GenerationConfig(logits_processors=[masks]))
 
-The engine calls a processor with the tokens of one sequence at a time, the prompt's first (:mod:`.text_masks`), so
-sequences may share a processor. The engine pads the rows of a batch to one length, on the left, and where it joins two
-batches also after the text. The padding is the model's ``bos_token_id``, or token 0. Special tokens are therefore
-removed from a row before it is looked up, and the padding has to be a special token.
+The engine calls a processor with the tokens of one sequence at a time: those of the prompt, then those of the text
+(:mod:`.text_masks`). So sequences may share a processor. The engine pads the rows of a batch to one length on the left.
+Where it joins two batches, it also pads after the text. The padding is the model's ``bos_token_id``, or token 0.
+Special tokens are therefore removed from a row before it is looked up, and the padding has to be a special token.
 
 An error ends the text and is logged, since an exception would end the engine.
-Written for 0.18.0, from its sources. The engine needs a GPU, and the integration was not run with it.
+This module was written for LMDeploy 0.18.0, from its sources. The engine needs a GPU; the integration was not run with
+the engine.
 """
 
 from __future__ import annotations

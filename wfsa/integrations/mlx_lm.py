@@ -4,10 +4,11 @@
     mlx_lm.generate(model, tokenizer, prompt, logits_processors=[masks])
 
 The same processor works with ``stream_generate``, ``generate_step``, ``speculative_generate_step`` and
-``BatchGenerator``, where several sequences may share it: it is called with the tokens of one sequence at a time, the
-prompt's first (:mod:`.text_masks`). A step then waits for the tokens of the last one, since its mask depends on them.
+``BatchGenerator``, where several sequences may share the processor: it is called with the tokens of one sequence at a
+time, those of the prompt and then those of the text (:mod:`.text_masks`). A step then waits for the tokens of the
+previous step, since its mask depends on these tokens.
 
-**Not done.** A prompt of ``input_embeddings`` alone: MLX-LM calls no processor for the first token after it.
+**Not supported.** A prompt of ``input_embeddings`` alone: MLX-LM calls no processor for the first token after it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """States looked up by the tokens that lead to them, for programs that report the tokens of a row and nothing else.
 
 **Problem.** A program calls with rows of tokens. Between two calls rows may have been reordered (beams), repeated, cut
-back (drafts that were refused) or have ended. The program does not report which.
+back (drafts that were refused) or ended. The program does not report which of these happened.
 
 **Method.** A state depends on its constraint and its tokens alone, so these are its key. The previous step's row,
 whatever its number was, is the longest prefix of this step's row: a fork of its state commits the new tokens. The most
@@ -29,7 +29,7 @@ class PrefixStates:
     """A cache of the states of rows under one or more constraints.
 
     starts: for each constraint, its state before the first token; None for rows without a constraint.
-    capacity: the number of states to keep in addition to these.
+    capacity: the number of states to keep in addition to `starts`.
     """
 
     def __init__(self, starts: Sequence[State | None], capacity: int) -> None:
@@ -47,7 +47,7 @@ class PrefixStates:
     def after(self, constraint: int, tokens: npt.NDArray[np.int32]) -> State | None:
         """Returns the state after int32[n] `tokens`, which the caller must not change; None if one is not allowed.
 
-        constraint: its place in `starts`.
+        constraint: the place of its start in `starts`.
 
         Tokens after an end token are padding: the state stays finished.
         """

@@ -1,7 +1,7 @@
 """Converts the `source` of a caller to a constraint, and the text that was written to a value.
 
 A source is a Constraint or anything that ``compile_json_schema`` takes: a dict, a boolean, JSON text, a type that
-pydantic knows (a model, a dataclass, a TypedDict), or a function, which means the object of its arguments.
+pydantic knows (a model, a dataclass, a TypedDict), or a function, which means an object with its arguments as members.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ _PREPARED = "sglang.srt.constrained.grammar_manager.GrammarManager._apply_reques
 def register() -> None:
     """Registers the backend with SGLang; the entry point runs this.
 
-    Raises ImportError for an SGLang of another version, with its version and the remedy.
+    Raises ImportError for another version of SGLang; the message has the version and the remedy.
     """
     try:
         from sglang.srt.arg_groups.choices import GRAMMAR_BACKEND_CHOICES, add_grammar_backend_choices

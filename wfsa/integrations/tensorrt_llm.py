@@ -3,8 +3,9 @@
     masks = wfsa.integrations.tensorrt_llm.logits_processor(schema, tokenizer)
     llm.generate(prompts, SamplingParams(logits_processor=masks))
 
-A processor is called once per step and request, with the tokens of each beam, the prompt's first, and masks logits in
-place. The first call for a request has its prompt alone, so the text begins where that row ends.
+A processor is called once per step and request, with the tokens of each beam: those of the prompt, then those of the
+text. It masks logits in place. The first call for a request has the prompt alone, so the text begins where that row
+ends.
 
 An error ends the text and is logged, since an exception would end the executor. An executor in another process receives
 requests by a pickle that accepts registered classes only. If it refuses this class, register it there, or run the
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 HOST: Final = name_and_version("tensorrt-llm")
 _FITS: Final = "compile the constraint for Vocab.from_tokenizer(tokenizer, model_config=config) of this model"
-_REQUESTS: Final = 1 << 14  # whose prompt lengths are kept
+_REQUESTS: Final = 1 << 14  # the number of requests with a stored prompt length
 
 
 class LogitsProcessor:
@@ -47,7 +48,7 @@ class LogitsProcessor:
 
     def __init__(self, constraint: Constraint, *, stop_token_ids: Iterable[int] | None = None) -> None:
         self._masks = TextMasks(constraint, HOST, _FITS, stop_token_ids=stop_token_ids)
-        self._prompts: OrderedDict[int, tuple[int, bytes]] = OrderedDict()  # by request: length and digest
+        self._prompts: OrderedDict[int, tuple[int, bytes]] = OrderedDict()  # request -> length and digest of its prompt
 
     def check(self) -> None:
         """Raises the first error of a call, if the executor runs in this process."""
@@ -65,7 +66,7 @@ class LogitsProcessor:
             apply_bitmask_inplace(rows, words)
 
     def _prompt_length(self, request: int, row: Tokens) -> int:
-        """Returns the prompt's length; another executor may use a request number again, with another prompt."""
+        """Returns the prompt's length. Another executor may use a request number again for another prompt."""
         length, prompt = self._prompts.get(request, (0, b""))
         if not prompt or digest(row[:length]) != prompt:
             length = len(row)

@@ -14,7 +14,7 @@ _LOG = logging.getLogger("wfsa")
 class TokenLimit:
     """The token limit of one request.
 
-    There is no budget before `set`, nor for a text that cannot fit; the log reports the latter.
+    There is no budget before `set`. A text that cannot fit has no budget either; the log reports this.
     """
 
     __slots__ = ("_end", "_fits")

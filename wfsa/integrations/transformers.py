@@ -10,9 +10,9 @@ takes tokens back: assisted generation calls for every prefix of a draft, then a
 **Method.** A row's state is looked up by its tokens after the prompt (:mod:`.prefix_states`), never by its number. The
 rows of the first call are the prompts. A later call belongs to the same generation if its rows begin with the same
 prompts and are at most one token longer than any before; any other call begins a new generation. This rule fails for a
-prompt that is the last prompt with all or part of its answer and nothing else: call ``reset()`` before it. Generations
-that take turns with one processor are refused where this is visible. One call fills the masks of all rows. Scores are
-copied, since ``generate`` uses them again.
+prompt that consists of the last prompt and all or part of its answer: call ``reset()`` before such a prompt.
+Generations that take turns with one processor are refused where this is visible. One call fills the masks of all rows.
+Scores are copied, since ``generate`` uses them again.
 
 **Rows that have ended** may only end again: the score of an end token stays finite, so that sampling can draw one
 before ``generate`` overwrites it with padding. The same holds for **rows with a token that is not allowed**. A beam
@@ -20,7 +20,7 @@ search with more beams than there are texts produces such rows, with a score of 
 forced token did: the first such row is reported by a :class:`wfsa.errors.DecodingWarning`, or by a StateError if no
 other row is left.
 
-**Not done.** Continuous batching, which passes one token per row to its processors: see :mod:`.continuous_batching`.
+**Not supported.** Continuous batching passes one token per row to its processors: see :mod:`.continuous_batching`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 HOST: Final = f"transformers {transformers.__version__}"
 
-_CACHED_STEPS: Final = 8  # the number of last steps whose states are cached: drafts go back by a few tokens
+_CACHED_STEPS: Final = 8  # states are cached for this number of last steps: drafts go back by a few tokens
 _MIN_CACHED: Final = 256  # states
 
 

@@ -1,12 +1,12 @@
 """vLLM: constraints of wfsa as a backend of its structured outputs.
 
 vLLM finds wfsa by its entry point (``vllm.general_plugins``), if both are installed, and runs `register` in each of its
-processes.  Either of these commands switches wfsa on
+processes.  Either of these commands switches wfsa on:
 
     vllm serve MODEL --structured-outputs-config.backend wfsa
     WFSA_VLLM=1 vllm serve MODEL                                  with the backend left at "auto"
 
-and offline by ``wfsa.integrations.vllm.register()`` before ``LLM(structured_outputs_config={"backend": "wfsa"})``.
+Offline, call ``wfsa.integrations.vllm.register()`` before ``LLM(structured_outputs_config={"backend": "wfsa"})``.
 
 vLLM has no registry of backends, so `register` checks that these exist, and wraps them:
 
@@ -44,7 +44,7 @@ _WRAPPED = "__wfsa_original__"
 def register() -> None:
     """Registers the backend with vLLM; the entry point runs this.  Repeated calls have no effect.
 
-    Raises ImportError for a vLLM of another version, with its version and the remedy.
+    Raises ImportError for another version of vLLM; the message has the version and the remedy.
     """
     import vllm
     from vllm.config import structured_outputs as config
@@ -147,7 +147,7 @@ def _validate(
     original: Any, self: Any, model_config: Any, structured_outputs_config: Any, tokenizer: Any, *more: Any,
     **keywords: Any,
 ) -> None:  # fmt: skip
-    """Reads a request as it arrives; an error is raised as vLLM's own, and a server answers 400."""
+    """Reads a request as it arrives. An error is raised as vLLM's own, so a server answers 400."""
     params = self.structured_outputs
     if params is None or structured_outputs_config is None or not _is_on(structured_outputs_config):
         original(self, model_config, structured_outputs_config, tokenizer, *more, **keywords)

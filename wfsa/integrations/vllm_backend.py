@@ -103,7 +103,7 @@ class WfsaBackend(StructuredOutputBackend):  # type: ignore[misc]
         """Fills the rows of a step in one call.
 
         batch: tuples of a grammar, its row, whether its mask applies now, and the tokens to mask if not. vLLM 0.33 adds
-        the last part: tokens that would end the reasoning, and with which the text cannot begin.
+        the last part: these tokens would end the reasoning, and the text cannot begin with them.
         """
         rows = self.rows_of(bitmask)
         constrained = []

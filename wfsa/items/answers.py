@@ -1,6 +1,6 @@
 """Items from beams and from tokens: the best items of each request with their scores, and the items that rows spell.
 
-Both work on anything that steps over items and names them: an index, or a state of a changing catalogue.
+Both functions work on an index, and on a state of a changing catalogue.
 """
 
 from __future__ import annotations
@@ -105,6 +105,6 @@ def on_host(array: Any) -> npt.NDArray[Any]:
 
 
 def is_node(nodes: Int64s) -> npt.NDArray[np.bool_]:
-    """Return bool[n] for int64[n], or for pairs int64[n, 2]: whether each is a node."""
+    """Return bool[n]: whether each entry of int64[n], or each pair of int64[n, 2], is a node."""
     exists: npt.NDArray[np.bool_] = nodes >= 0 if nodes.ndim == 1 else np.any(nodes >= 0, axis=1)
     return exists

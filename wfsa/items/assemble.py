@@ -90,8 +90,8 @@ def make_interval(
 ) -> IntervalLayout:
     """Make the layout ``interval``.
 
-    ``head`` has the columns of the head's levels. ``columns``, [L - depth, U], has the others and is kept without a
-    copy.
+    ``head`` has the columns of the head's levels. ``columns``, [L - depth, U], has the columns of the other levels; the
+    layout keeps this array without a copy.
     """
     n_levels = len(leaves.levels)
     shape, starts, mask = head_tables(leaves, depth, head)
@@ -111,7 +111,7 @@ def make_interval(
 
 
 def make_csr(leaves: SortedLeaves, depth: int, columns: list[npt.NDArray[Any]]) -> CsrLayout:
-    """Make the layout ``csr``. ``columns`` has the columns of all levels; they are not kept."""
+    """Make the layout ``csr``. ``columns`` has the columns of all levels; the layout does not keep them."""
     shape, starts, mask = head_tables(leaves, depth, columns)
     n_states = int(leaves.nodes[depth:].sum())
     wide = offset_dtype(max(leaves.n, n_states))

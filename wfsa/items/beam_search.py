@@ -40,8 +40,8 @@ class ItemSearch:
     """The result of :func:`beam_search`.
 
     beams: the last Beams; on the device for a TorchItems, otherwise of NumPy.
-    items: [B, width], the first live item of each beam. int64 with -1 if there is no beam; for ids that are strings,
-        objects with None.
+    items: [B, width], the first live item of each beam: int64, with -1 if there is no beam. If ids are strings, the
+        array has objects, with None instead of -1.
     """
 
     beams: Beams

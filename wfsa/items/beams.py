@@ -66,13 +66,13 @@ class Beams:
         many = " x ".join(map(str, getattr(self.nodes, "shape", ())[:2]))
         steps = getattr(self.sequences, "shape", (0,))[-1]
         where = f"arrays of {type(self.nodes).__module__.split('.')[0]}"
-        if isinstance(self.valid, np.ndarray):  # for a device, counting would wait for it
+        if isinstance(self.valid, np.ndarray):  # counting would wait for the device
             where = f"{int(np.count_nonzero(self.valid)):,} valid"
         return f"Beams({many} beams after {steps} steps, {where})"
 
     @staticmethod
     def start(index: Rooted, n_requests: int, width: int) -> Beams:
-        """Return beams with one valid beam per request, at the root, and the others missing. They are NumPy arrays."""
+        """Return beams as NumPy arrays: one valid beam per request, at the root; the other beams are missing."""
         if n_requests < 0 or width < 1:
             raise ItemError(f"beams need n_requests >= 0 and width >= 1, got {n_requests} and {width}")
         shape = (n_requests, width)

@@ -218,7 +218,7 @@ def lay_out(
 def _compact(columns: npt.NDArray[Any], depth: int, n_leaves: int) -> npt.NDArray[Any]:
     """Move the columns from depth on, [L - depth, n_leaves], to the front of the memory of [L, N].
 
-    It copies by blocks, since a row may overlap its own target.
+    The function copies by blocks, since a row may overlap its own target.
     """
     n_levels, n = columns.shape
     if n == n_leaves:
@@ -304,7 +304,7 @@ def _row_bytes(parts: Sequence[Rows], n_levels: int) -> int:
 def read_chunk(chunk: Any, n_levels: int, first: int) -> tuple[Rows, Ids | None]:
     """Read a chunk of an iterator into one form; ``first`` is its first row's number.
 
-    Raises ItemError if it does not fit.
+    Raises ItemError if the chunk does not fit the options of the build.
     """
     item_chunk = chunk if isinstance(chunk, ItemChunk) else ItemChunk(chunk)
     rows = read_rows(item_chunk.rows, n_levels)

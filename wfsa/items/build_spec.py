@@ -31,7 +31,7 @@ def default_threads() -> int:
 class BuildSpec:
     """The options of ``ItemIndex.build`` and ``ItemIndex.build_distributed``, where each is explained.
 
-    ``ranked``: items are named by their rank. Raises ItemError on values out of range.
+    ``ranked``: the id of an item is its rank. Raises ItemError on values out of range.
     """
 
     vocab_size: Any = None

@@ -11,7 +11,7 @@ of the trie is one sparse row per node (*state*), numbered breadth first::
 Breadth first, edge e leads to state ``n_head + e``, where n_head is the number of states at the head's last level. So
 arithmetic replaces the published array of targets. ``benches/`` has the arrays as published.
 
-Filters and item ids need to know which leaves are below a state. The published layout does not have that:
+Filters and item ids need to know which leaves are below a state. These arrays are not part of the published layout:
 
     starts         offset[…]                   the head's levels, as in the layout interval
     leaf_low       offset[n_states]            first leaf below a state

@@ -4,7 +4,7 @@
     beams = Beams.start(index, n_requests=2, width=70)
     for logits in model:                                  # float32[2, 70, V]
         beams = index.beam_step(beams, logits)
-    index.item_ids(beams.nodes)                           # with filters=… if the steps had some
+    index.item_ids(beams.nodes)                           # pass filters=… if the steps had filters
 
 The index is immutable and holds arrays only (``wfsa/items/index_data.py``): a layout (``interval`` or ``csr``), the
 items of each leaf, and the levels' codes. Nodes are int64 ids (``wfsa/items/nodes.py``).
@@ -284,11 +284,11 @@ class ItemIndex(IndexData, HostSteps[AnyFilter]):
 
     @property
     def present(self) -> tuple[AnyFilter | None, ...]:
-        """All of it."""
+        """Always ``(None,)``: all items of an index exist."""
         return (None,)
 
     def part_filters(self, filters: Filters, n_requests: int) -> list[tuple[AnyFilter | None, ...]] | None:
-        """Return the filter of each request; None for no filters. Raises ItemError on filters that do not fit."""
+        """Return the filter of each request; None if `filters` is None. Raises ItemError on filters that do not fit."""
         check_filters(filters, n_requests, self.fingerprint)
         if filters is None:
             return None

@@ -122,13 +122,13 @@ class IndexData:
 
     @property
     def layout_bytes(self) -> int:
-        """The bytes of the trie alone, which is what the back end of a device steps through."""
+        """The bytes of the trie alone. The back end of a device steps through these arrays only."""
         return sum(int(array.nbytes) for array in self.layout.arrays().values())
 
     def leaf_starts(self) -> npt.NDArray[np.int32] | None:
         """int32[N // 32 + 1] for filters: bit p is set if the item at position p is the first of its leaf.
 
-        None if every leaf has one item. The first call makes it, N / 8 bytes.
+        None if every leaf has one item. The first call makes this array, N / 8 bytes.
         """
         if self.item_indptr is not None and self._leaf_starts is None:
             first = np.zeros((self.n_items // 32 + 1) * 32, np.bool_)
@@ -176,7 +176,7 @@ class IndexData:
         """Return the leaves of the items at positions of the leaf order."""
         if self.item_indptr is None:
             return positions
-        wanted = positions.astype(self.item_indptr.dtype)  # with another type, NumPy would convert the whole array
+        wanted = positions.astype(self.item_indptr.dtype)  # for another type, NumPy would convert the whole array
         return np.searchsorted(self.item_indptr, wanted, side="right") - 1
 
     def rows_at(self, positions: Int64s) -> Int64s:
@@ -202,7 +202,7 @@ class IndexData:
     def rows_of_ids(self, ids: Any) -> Int64s:
         """Return the input rows of item ids, in the order of the ids.
 
-        If several rows have an id, it returns all of them, ascending.
+        If several rows have an id, all of them are returned, ascending.
 
         ids: integers, or strings as given to ``build``, in a list, set, NumPy or Arrow array.
 

@@ -148,7 +148,7 @@ def read_ids(source: Any) -> Ids:
     if array.dtype.kind == "O" and array.size and isinstance(array[0], (str, bytes)):
         return _of_list(array.tolist())
     if array.dtype.kind in "US":
-        if isinstance(source, (list, tuple)):  # NumPy turned numbers into text
+        if isinstance(source, (list, tuple)):  # NumPy converted numbers to text
             return _of_list(source)
         return _of_fixed(array)
     if array.size and (array.dtype.kind not in "iu" or (array.dtype == np.uint64 and int(array.max()) >> 63)):
@@ -183,7 +183,7 @@ def _of_arrow(source: Any) -> Ids:
     import pyarrow as pa
 
     array = source.combine_chunks() if isinstance(source, pa.ChunkedArray) else source
-    if isinstance(array, pa.ChunkedArray):  # too large for one array
+    if isinstance(array, pa.ChunkedArray):  # the strings are too large for one Arrow array
         return join_ids([_of_arrow(chunk) for chunk in array.chunks])
     if array.null_count:
         raise ItemError(f"{array.null_count} item ids are null")
@@ -218,7 +218,7 @@ def _strings(data: npt.NDArray[np.uint8], lengths: Int64s, text: bool) -> String
 
 
 class IdTable:
-    """The place of each of some ids, found by hash; for a repeated id, its first place."""
+    """Finds the place of an id in a list by its hash; for a repeated id, its first place."""
 
     def __init__(self, ids: Ids) -> None:
         self.kind, self.n = kind_of(ids), len(ids)
@@ -234,9 +234,9 @@ class IdTable:
         return self._table.distinct
 
     def find(self, others: Ids) -> Int64s:
-        """Return int64[m]: the place of each of the others, -1 if it is not among the ids.
+        """Return int64[m]: the place of each of the other ids, -1 for an id that is not in the table.
 
-        They must be of the same kind.
+        The other ids must have the kind of the ids in the table.
         """
         threads = min(len(os.sched_getaffinity(0)), 8)
         if isinstance(others, StringIds):
@@ -273,10 +273,10 @@ def unknown_id(wanted: Ids, exists: npt.NDArray[np.bool_]) -> ItemError:
 def rows_among(ids: Ids | None, n_items: int, wanted: Ids, missing: Missing = "error") -> npt.NDArray[np.bool_]:
     """Return bool[n_items]: the rows whose id is among ``wanted``.
 
-    Raises ItemError on an id that no row has, if asked to.
+    If ``missing`` is "error", raises ItemError on an id that no row has.
 
-    O(N + n), and no array as large as N is made except the result: integers that are close together are marked in a
-    bitmap; others, and strings, are hashed. For few ids an index has its own map (``wfsa/items/id_map.py``).
+    Takes time O(N + n), and makes no array of size N except the result. Integers that are close together are marked in
+    a bitmap; other integers, and strings, are hashed. For few ids an index has its own map (``wfsa/items/id_map.py``).
     """
     rows = np.zeros(n_items, np.bool_)
     if not len(wanted):

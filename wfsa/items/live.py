@@ -59,8 +59,8 @@ class LiveItems(HostSteps[AnyLiveFilter]):
     live: the base's items that were not removed; all of the delta is live.
     removed: bool[N], the base's removed rows, including those that were replaced.
     numbers: int64[delta.n_items], the number of each row of the delta (``wfsa/items/live_filter.py``).
-    n_numbers: how many numbers are in use: N, and one for each other id that was ever added.
-    prefixes: whether an item of either index is a proper prefix of another, of either.
+    n_numbers: the count of numbers in use: N, and one for each other id that was ever added.
+    prefixes: whether an item of either index is a proper prefix of another item of either index.
     lineage: the identity by which filters recognise the catalogue.
     """
 
@@ -103,7 +103,7 @@ class LiveItems(HostSteps[AnyLiveFilter]):
 
     @property
     def has_prefix_items(self) -> bool:
-        """Whether an item of either index is a proper prefix of another, of either."""
+        """Whether an item of either index is a proper prefix of another item of either index."""
         return self.prefixes
 
     @property
@@ -118,9 +118,9 @@ class LiveItems(HostSteps[AnyLiveFilter]):
         return self.base, self.delta
 
     def part_filters(self, filters: LiveFilters, n_requests: int) -> list[PartFilters] | None:
-        """Return, for each request, a filter of the base without the removed items, and one of the delta.
+        """Return, for each request, a filter of the base without the removed items, and a filter of the delta.
 
-        None for no filters. Raises ItemError on filters that do not fit.
+        Returns None if `filters` is None. Raises ItemError on filters that do not fit.
         """
         if filters is None:
             return None
@@ -131,7 +131,7 @@ class LiveItems(HostSteps[AnyLiveFilter]):
         return [self._over(one) for one in filters]
 
     def _over(self, one: AnyLiveFilter | None) -> PartFilters:
-        """Return a request's filter over both indexes; without one, a filter of the items that were not removed."""
+        """Return a request's filter over both indexes. Without a filter: the items that were not removed."""
         if one is None:
             return self.present
         check_lineage(one, self.lineage)
@@ -142,8 +142,8 @@ class LiveItems(HostSteps[AnyLiveFilter]):
 
         missing: "error" raises ItemError on an id that no live item has; "ignore" leaves such ids out.
 
-        Takes time proportional to the ids, and one bit per item. Raises ItemError on ids of another kind than the
-        items'.
+        The call takes time proportional to the number of ids, and one bit per item. Raises ItemError on ids of another
+        kind than the items'.
         """
         check_missing(missing)
         numbers, n_base = self._numbers_of_ids(ids, missing), self.base.n_items
@@ -175,7 +175,7 @@ class LiveItems(HostSteps[AnyLiveFilter]):
         base_rows = check_flags(base, self.base.n_items) & ~self.removed
         inside = self.numbers[check_flags(delta, self.delta.n_items)]
         n_base = self.base.n_items
-        base_rows[self.base.rows_at(inside[inside < n_base])] = True  # ids of the base whose items were replaced
+        base_rows[self.base.rows_at(inside[inside < n_base])] = True  # ids of the base with replaced items
         added = np.zeros(self.n_numbers - n_base, np.bool_)
         added[inside[inside >= n_base] - n_base] = True
         return LiveFilter(ItemFilter.of_rows(self.base, base_rows), added, False, self.lineage)
@@ -227,9 +227,9 @@ class LiveItems(HostSteps[AnyLiveFilter]):
         return np.asarray(firsts, object if names else np.int64).reshape(np.shape(nodes)[:-1])
 
     def resume(self, beams: Beams) -> Beams:
-        """Move beams of another state of the catalogue to this one: their nodes are found again from the sequences.
+        """Move beams of another state of the catalogue to this state: finds their nodes again from the sequences.
 
-        A beam is not valid if no live item has its prefix any more. Scores, tokens and sequences stay.
+        A beam becomes invalid if no live item has its prefix any more. Scores, tokens and sequences stay.
         """
         nodes = np.full((*beams.valid.shape, 2), NONE, np.int64)
         nodes[...] = self.root
@@ -305,7 +305,7 @@ class Catalogue:
     def _take(self, base: ItemIndex) -> None:
         """Start again from an index, with an empty delta."""
         self._added: dict[ItemId, tuple[int, ...]] = {}
-        self._numbers: dict[ItemId, int] = {}  # of every id that was ever added to this base
+        self._numbers: dict[ItemId, int] = {}  # the number of every id that was ever added to this base
         if not base.id_map.get().is_distinct():
             raise ItemError("several items have the same id")
         delta = _small_index([], [], base)
@@ -321,7 +321,7 @@ class Catalogue:
 
     @property
     def items(self) -> LiveItems:
-        """The present state; it does not change when the catalogue does."""
+        """The present state. A state does not change when the catalogue changes."""
         return self._state
 
     @property
@@ -413,7 +413,7 @@ class Catalogue:
         return positions
 
     def _base_positions(self, ids: Ids) -> Int64s:
-        """Return the base's position of each id, live or not, -1 if it has none.
+        """Return the base's position of each id, live or not; -1 for an id that is not in the base.
 
         Raises ItemError on ids of another kind.
         """

@@ -3,7 +3,7 @@
 An id has a *number* as long as the catalogue keeps its base. The base's items have their positions (0 .. N - 1,
 ``wfsa/items/filter.py``). Every other id gets the next number from N on when it is first added, and keeps it if it is
 replaced, or removed and added again. So bits by number give the live ids in
-every state of the catalogue, and ``later`` does so for ids that had no number yet.
+every state of the catalogue. ``later`` is the bit of all ids that had no number yet.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class LiveFilter:
 
     base: bits of the base's items.
     added: bool[K], for the K ids that had been added to the base, by number.
-    later: whether ids that are added afterwards are in it.
-    lineage: the base and its changes: one object of their catalogue, a new one with each merge.
+    later: whether ids that are added afterwards are in the filter.
+    lineage: an object that identifies the base and its changes. The catalogue makes a new object at each merge.
     """
 
     base: ItemFilter
@@ -53,7 +53,7 @@ class LiveFilter:
     def over(self, state: LiveItems) -> PartFilters:
         """Return this filter over one state: the base without the removed items, and the delta.
 
-        O(N) bits for the first call with a state; the result is then kept for that state.
+        The first call with a state reads O(N) bits. The filter stores the result for that state.
         """
         last = self._last
         if last is not None and last[0] is state.live and last[1] is state.delta:
@@ -68,21 +68,24 @@ class LiveFilter:
         return both
 
     def __and__(self, other: LiveFilter) -> LiveFilter:
-        """Return the ids that are in both."""
+        """Return a filter of the ids that are in both filters."""
         if not isinstance(other, LiveFilter):
             return NotImplemented
         mine, theirs = self._added_in_both(other)
         return LiveFilter(self.base & other.base, mine & theirs, self.later and other.later, self.lineage)
 
     def __or__(self, other: LiveFilter) -> LiveFilter:
-        """Return the ids that are in either."""
+        """Return a filter of the ids that are in either filter."""
         if not isinstance(other, LiveFilter):
             return NotImplemented
         mine, theirs = self._added_in_both(other)
         return LiveFilter(self.base | other.base, mine | theirs, self.later or other.later, self.lineage)
 
     def __invert__(self) -> LiveFilter:
-        """Return the ids that are not in this filter, including later additions if this filter leaves them out."""
+        """Return a filter of the ids that are not in this filter.
+
+        Ids that are added later are in the result if this filter leaves them out.
+        """
         return LiveFilter(~self.base, ~self.added, not self.later, self.lineage)
 
     def _added_in_both(self, other: LiveFilter) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
@@ -111,9 +114,9 @@ class LiveFilter:
 class ExcludingLiveFilter:
     """A filter of a changing catalogue, or all of it, without a few ids. Made by ``LiveItems.excluding``.
 
-    base: the filter, whose bits requests share, or None for all ids.
+    base: the filter without the exclusions, or None for all ids; requests share its bits.
     numbers: int64[n], the numbers of the excluded ids, distinct and ascending.
-    lineage: that of a LiveFilter.
+    lineage: see LiveFilter.
     """
 
     base: LiveFilter | None

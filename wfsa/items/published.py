@@ -11,15 +11,15 @@ its beams to the new one between two steps: ``beams = follower.items.resume(beam
 **A failure is tried again.** If the manifest or a file that it names is missing, damaged or cannot be reached, the
 follower keeps its state, logs that once in ``wfsa``, and tries again the next time; ``error`` has the reason.
 
-**A delta cannot fail to apply**: an added id replaces the item that has it, and a removed id that is not there is
+**A delta cannot fail to apply**: an added id replaces the item that has this id, and a removed id that no item has is
 ignored. The publisher gets the errors (codes out of range, ids of another kind or given twice).
 
-**There may be only one publisher at a time**, and a build counts as one, since stores have no lock. Two would start
-from the same manifest, and the later would overwrite the earlier one's change, under the same serial. So
-:func:`publish` reads the manifest right before it writes it, and again after. If another publisher was at work, its
-change comes after theirs, with the next serial. One gap remains, between a publisher's reading and its writing: what
-another publishes, and reads back, in that moment is lost. Followers compare deltas, not serials, so that all have the
-content of the manifest, whatever it replaced.
+**There may be only one publisher at a time**, and a build counts as one, since stores have no lock. Two publishers
+would start from the same manifest, and the later publisher would overwrite the change of the earlier one, under the
+same serial. So :func:`publish` reads the manifest right before writing it, and again after that. If another publisher
+was at work, the change is published after that publisher's, with the next serial. One gap remains, between a
+publisher's reading and its writing: what another publishes, and reads back, in that moment is lost. Followers compare
+deltas, not serials, so that all have the content of the manifest, whatever it replaced.
 
 A build into the same place (``ItemIndex.build_distributed``) ends the deltas, since its source includes them. Changes
 that are published while it runs are not in it; the log reports them, and they must be published again.
@@ -82,7 +82,7 @@ def publish(where: str | os.PathLike[str], sids: Any = None, ids: Any = None, *,
             published = replace(manifest, serial=delta.serial, deltas=(*manifest.deltas, delta))
             write_manifest(place, published)
             seen = read_manifest(place)
-            if delta in seen.deltas or seen.base != published.base:  # a build has come after it
+            if delta in seen.deltas or seen.base != published.base:  # published, or replaced by a build
                 return published
         manifest = seen
     raise ItemError(f"{place.where}: other publishers keep changing it; let only one publish at a time")
@@ -170,7 +170,7 @@ class Follower:
             try:
                 self._take(read_manifest(self._place))
                 self._error = None
-            except Exception as e:  # whatever a store raises must not end the process that decodes
+            except Exception as e:  # an error of the store must not end the process that decodes
                 reason = f"{type(e).__name__}: {e}"
                 if reason != self._error:
                     _log.warning("%s: version %s is kept: %s", self._place.where, self.version, reason)
@@ -187,7 +187,7 @@ class Follower:
         return self
 
     def close(self) -> None:
-        """Stop the thread; the state stays."""
+        """Stop the thread. The follower keeps its state."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join()

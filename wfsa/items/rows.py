@@ -70,7 +70,7 @@ def read_rows(sids: Any, n_levels: int | None = None) -> Rows:
     if isinstance(sids, tuple) and len(sids) == 2 and np.ndim(sids[1]) == 1 and np.ndim(sids[0]) == 1:
         values, offsets = np.asarray(sids[0]), np.asarray(sids[1])
         if offsets.dtype.kind in "iu" and len(offsets) and offsets[0] == 0 and offsets[-1] == len(values):
-            # a copy, so that it cannot change after the check
+            # a copy, so that the codes cannot change after the check
             return _ragged(values, np.array(offsets, np.int64), n_levels)
     if hasattr(sids, "__array__"):
         return _matrix(np.asarray(sids))

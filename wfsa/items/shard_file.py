@@ -117,7 +117,7 @@ class Manifest:
         }
 
     def to_bytes(self) -> bytes:
-        """Return JSON with a hash of itself."""
+        """Return the manifest as JSON that contains its own hash."""
         body = {
             "format": FORMAT,
             "version": VERSION,
@@ -238,7 +238,7 @@ def read_arrays(place: Place, entry: FileEntry, *, verify: bool = True, cache: P
         raise ArtifactError(f"{where} is truncated or damaged: {len(data)} bytes instead of {entry.bytes}")
     if verify and hashlib.sha256(data.data).hexdigest() != entry.sha256:
         if cache is not None and place.folder is None:
-            (cache / entry.file).unlink(missing_ok=True)  # to be fetched again
+            (cache / entry.file).unlink(missing_ok=True)  # the next read fetches the file again
         raise ArtifactError(f"{where} is damaged: it does not match its hash")
     return array_file.from_bytes(data.data, where).expect(f"a file of {kind}", f"{FORMAT}-{kind}", VERSION)
 

@@ -1,7 +1,7 @@
 """Checks of the place of a sharded catalogue: which files are damaged, and which no version needs any more.
 
-A store's own rules of expiry cannot find the latter: files are named by their content, so an old file may be part of
-every version since.
+A store's own rules of expiry cannot find files that no version needs: files are named by their content, so an old file
+may be part of every version since.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def find_unneeded(where: str | os.PathLike[str], seconds: float, now: float | No
         than a follower takes to see a new version. (If a store does not know times, it reports 0, and everything is
         old.)
 
-    Do not remove them while a build runs: it may have seen such a file, and not written it again.
+    Do not remove these files while a build runs: the build may have seen such a file, and so not written it again.
     """
     place, now = place_of(where), time.time() if now is None else now
     listing = [entry for entry in place.listing() if "/" not in entry.name]
@@ -72,7 +72,10 @@ def _is_of_catalogue(entry: Entry) -> bool:
 
 
 def _is_part(entry: Entry) -> bool:
-    """Return whether it is part of a file that a build or a publisher was writing; others may end in this way too."""
+    """Return whether a name is that of a partly written file of a build or a publisher.
+
+    Names of other files may end in the same way.
+    """
     name = entry.name.removeprefix(".")
     digest, kind, *_ = name.split(".")
     return name.startswith(f"{MANIFEST}.") or (kind in KINDS and len(digest) == 32)

@@ -128,7 +128,7 @@ class Here:
 
 
 def scan(path: str | Block, columns: ParquetColumns) -> Scan:
-    """Return the sizes of a file, known before its rows are read. Raises ItemError on columns that do not fit."""
+    """Return the sizes of a file, without reading its rows. Raises ItemError on columns that do not fit."""
     file = TableFile(path, columns)
     return Scan(file.groups(), file.string_bytes())
 
@@ -220,7 +220,7 @@ def build_sharded(
     if len(kinds) > 1:
         raise ItemError(f"item ids are {' in some files and '.join(sorted(map(str, kinds)))} in others")
     _check_head(spec, levels, min((one.shortest for one in filled), default=len(levels)))
-    latest = _earlier(place)  # its serial has risen if something was published in the meantime
+    latest = _earlier(place)  # the serial has risen if a change was published in the meantime
     if latest is not None and {*latest.deltas} - {*(() if earlier is None else earlier.deltas)}:
         _log.warning("%s: changes that were published during the build are not in it; publish them again", place.where)
     manifest = Manifest(
@@ -268,7 +268,7 @@ def _check_head(spec: BuildSpec, levels: Levels, shortest: int) -> None:
 
 
 def _earlier(place: Place) -> Manifest | None:
-    """Return the present manifest at the place; None if there is none or it is damaged, and is to be replaced."""
+    """Return the present manifest at the place; None if it is missing, or damaged and to be replaced."""
     try:
         return read_manifest(place)
     except (FileNotFoundError, ArtifactError):
@@ -358,7 +358,7 @@ class Sample:
         return n_rows
 
     def cut(self, begin: int, end: int, parts: int) -> list[int]:
-        """Return the first keys of equal parts of the keys begin .. end, without the first part's; fewer if many keys
+        """Return the first keys of all equal parts of the keys begin .. end except the first part; fewer if many keys
         are equal.
         """
         low, high = self.upto[begin], self.upto[end]

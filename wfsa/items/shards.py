@@ -237,12 +237,12 @@ def load_base(
         try:
             return index_file.load(cached, verify=verify, mapped=array_file.is_own(cached))
         except ArtifactError:
-            pass  # it is made again
+            pass  # the cached index is made again
     index_file.save(assemble(manifest, place, verify=verify, cache=cache, scratch=scratch), cached)
     needed = {cached.name, *(entry.file for entry in manifest.files())}
     for one in cache.iterdir():
         if one.suffix[1:] in (*KINDS, "items") and one.name not in needed:
-            with suppress(FileNotFoundError):  # another process was first; a process that has it mapped keeps it
+            with suppress(FileNotFoundError):  # another process was first; processes that have mapped the file keep it
                 if time.time() - one.stat().st_mtime >= KEEP_SECONDS:
                     one.unlink()
     return index_file.load(cached, verify=False, mapped=array_file.is_own(cached))

@@ -9,8 +9,8 @@ The text after the prompt is a sequence of items' tokens; every other token gets
 finds nodes from the generated tokens, level by level, so reordered beams cost nothing.
 
 When an item is complete, only the end-of-sequence token is allowed, if one is given; otherwise let ``max_new_tokens``
-end the text. With fewer live items than beams, `generate` fills up with beams of score -inf, and no library call flags
-them: ``processor.item_ids`` gives [] for a row that is not a live item, and ``wfsa.items.beam_search`` flags such
+end the text. If there are fewer live items than beams, `generate` adds beams of score -inf, and no library call flags
+these: ``processor.item_ids`` gives [] for a row that is not a live item, and ``wfsa.items.beam_search`` flags such
 beams.
 """
 
@@ -72,7 +72,7 @@ class ItemLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
         self.eos_token_id = self.index.levels.end_token if eos_token_id is None else int(eos_token_id)
         n = len(filters) if isinstance(filters, (list, tuple)) else 1
         if isinstance(self.index, LiveItems):
-            self.index.children(self.index.start(n, 1).nodes, self.filters)  # raises if they do not fit
+            self.index.children(self.index.start(n, 1).nodes, self.filters)  # raises if the filters do not fit
         else:
             check_filters(self.filters, n, self.index.fingerprint)
         self._on_device: DeviceFilters | None = None
@@ -135,7 +135,7 @@ class ItemLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
     def item_ids(self, sequences: Any) -> list[list[ItemId]]:
         """Return, for each row that `generate` returned, the ids of the live items that it spells.
 
-        A row that spells none gives [].
+        A row that spells no live item gives [].
 
         sequences: int64[rows, prompt and generated]: the result of `generate`, or its ``.sequences``; any number of
             rows per request (``num_return_sequences``), one request after another. The first ``prompt_length`` tokens
@@ -152,9 +152,9 @@ class ItemLogitsProcessor(LogitsProcessor):  # type: ignore[misc]
 def prefix_allowed_tokens_fn(
     index: ItemIndex, prompt_length: int, *, eos_token_id: int | None = None, filters: Filters = None
 ) -> Callable[[int, Any], list[int]]:
-    """Return the same as a function for `generate(prefix_allowed_tokens_fn=…)`: on the host, one row at a time.
+    """Return a function for `generate(prefix_allowed_tokens_fn=…)` that masks on the host, one row at a time.
 
-    It is slower than the processor by the copies it needs; it caches the last 65,536 prefixes.
+    The function copies data that the processor does not, so it is slower. It caches the last 65,536 prefixes.
     """
     end = index.levels.end_token if eos_token_id is None else int(eos_token_id)
 
