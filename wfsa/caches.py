@@ -21,7 +21,7 @@ _PARTS, _OF_AUTOMATA, _OF_NAMES = 16, 5, 1  # the rest is for walks and universe
 
 
 def set_cache_bytes(n_bytes: int) -> None:
-    """Sets the size of the caches in bytes; entries beyond it are dropped at once, least recently used first.
+    """Sets the size of the caches in bytes. Entries beyond this size are dropped at once, least recently used first.
 
     The budget is for the whole process and all vocabularies. With 0 nothing is cached, and every constraint is compiled
     from scratch. Existing constraints are not affected.
@@ -47,7 +47,7 @@ def cache_info() -> dict[str, dict[str, int]]:
     """Returns ``entries``, ``bytes`` and ``limit`` of each cache of the process, and their sums as ``total``.
 
     The caches are ``automata``, ``state names``, and ``walks and universes``. ``vocab.cache_info()`` returns the part
-    of the last one that belongs to a vocabulary.
+    of the walks and universes that belongs to a vocabulary.
     """
     info = regular.cache_info() | {"walks and universes": vocabulary.cache_info()}
     total = {key: sum(cache[key] for cache in info.values()) for key in ("entries", "bytes", "limit")}

@@ -128,8 +128,8 @@ def read_calls(
 ) -> Calls:
     """Reads the tool calls of an answer that was written under :func:`wfsa.compile_tools` with the same arguments.
 
-    ``constraint.calls(text)`` does the same with the constraint at hand. This function needs no constraint, and adds
-    Python types to the calls of a constraint that was loaded from a file.
+    If you have the constraint, ``constraint.calls(text)`` returns the same. This function needs no constraint. It also
+    adds Python types to the calls of a constraint that was loaded from a file.
 
     text: the answer, including the marks of the calls and their special tokens, without its end token.
     tools, format: as for :func:`wfsa.compile_tools`.

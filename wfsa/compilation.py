@@ -28,7 +28,7 @@ from wfsa.grammar.ir import Grammar, Match, Tokens
 from wfsa.grammar.unproductive import why_nothing
 from wfsa.vocab import Vocab, require_vocab
 
-language.use(automaton, deriving)  # front ends compute with languages through these
+language.use(automaton, deriving)  # front ends use these functions to compute with languages
 _MATCHES: Final = {match: number for number, match in enumerate(get_args(Match))}  # as in ext/lexer/terminals.hpp
 
 
@@ -39,7 +39,7 @@ class CompiledTerminal:
     automaton: Automaton | None
     token_ids: list[int]
     rank: int  # at equal length the highest rank wins; terminals of equal rank all match
-    match: int  # how it ends, a value of `_MATCHES`
+    match: int  # the rule by which the terminal ends, a value of `_MATCHES`
 
 
 class TooLarge(NamedTuple):
@@ -66,7 +66,7 @@ class Compilation:
         self.begin = self.last = time.perf_counter()
         self.stage, self.fraction = "front end", 0.0
         self.stages: dict[str, float] = {}
-        self.costliest: Callable[[], str] = str  # describes the costliest parts, once they are known
+        self.costliest: Callable[[], str] = str  # describes the costliest parts, once these are known
         self._collector = HeldCollector()
         self._allowance = Allowance(
             self.options.max_seconds, self.options.max_memory, self.begin, self._collector.let_go, MOST_SECONDS,

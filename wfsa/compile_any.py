@@ -31,7 +31,7 @@ def compile(
 @overload
 def compile(source: Any, vocab: Vocab, **options: Unpack[SchemaKeywords]) -> Constraint: ...
 def compile(source: Any, vocab: Vocab, **options: Any) -> Constraint:
-    """Compiles a source for a vocabulary, with the function that fits its Python type.
+    """Compiles a source for a vocabulary, by the function for the Python type of the source.
 
     source: a dict, a bool, JSON text of an object, a pydantic model, a dataclass, another type or a
         function goes to :func:`wfsa.compile_json_schema`; ``re.compile(...)`` to :func:`wfsa.compile_regex`; a list,

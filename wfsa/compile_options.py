@@ -42,7 +42,7 @@ class CompileOptions:
     progress: called as ``progress(stage, fraction)``, 0 <= fraction <= 1, at each step, and with the same values about
         every 50 ms within a long step. An error that it raises ends the compilation.
 
-    Raises TypeError for a value of another type, OptionError for one out of range.
+    Raises TypeError for a value of another type, OptionError for a value out of range.
     """
 
     mode: Mode = "ahead"
@@ -101,4 +101,4 @@ class TextKeywords(TypedDict, total=False):
 
 
 class SchemaKeywords(CompileKeywords, TextKeywords, total=False):
-    """The keywords of functions that compile JSON Schemas: the text's and compiling's."""
+    """The keywords of functions that compile JSON Schemas: options of the text and of compiling."""

@@ -52,8 +52,8 @@ from wfsa.vocab import Vocab, require_vocab
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-_LOG: Final = logging.getLogger("wfsa")  # without a handler, which the application may add
-_CONTRADICTION_SECONDS = 5.0  # of processor time, for the message of a schema that no document satisfies
+_LOG: Final = logging.getLogger("wfsa")  # the log has no handler; the application may add one
+_CONTRADICTION_SECONDS = 5.0  # processor time for the message of a schema that no document satisfies
 
 
 def compile(grammar: Grammar, vocab: Vocab, **options: Unpack[CompileKeywords]) -> GrammarConstraint:
@@ -65,7 +65,7 @@ def compile(grammar: Grammar, vocab: Vocab, **options: Unpack[CompileKeywords]) 
 
 
 def constraint_of_grammar(read: Callable[[], Grammar], vocab: Vocab, options: CompileOptions) -> GrammarConstraint:
-    """Compiles the grammar that `read` returns, within the limits of `options`, which count its reading too."""
+    """Compiles the grammar that `read` returns, within the limits of `options`. Reading the grammar counts, too."""
     with Compilation(options) as run:
         constraint = _compile(read(), vocab, run)
         if isinstance(constraint, TooLarge):
@@ -265,7 +265,8 @@ def compile_structural_tag(tag: Any, vocab: Vocab, **options: Unpack[SchemaKeywo
         (wfsa/grammar/structural_tag/lowering.py lists the formats).
     options: as for :func:`wfsa.compile_json_schema`; those of the text are for the schemas in the tag.
 
-    ``constraint.report`` lists by JSON pointer how their keywords are enforced; ``uniqueItems`` is not, inside a tag.
+    ``constraint.report`` lists by JSON pointer how the schemas' keywords are enforced; inside a tag, ``uniqueItems`` is
+    not enforced.
     Raises SchemaError (ends in the place: ``at $.format.tags[2].begin``), GrammarError, LimitError, VocabError;
     TypeError and OptionError for options.
     """
@@ -290,7 +291,7 @@ def constraint_of_tag(
 
 
 class _TokenNames:
-    """The tokens of a vocabulary, as reading a structural tag needs them."""
+    """The tokens of a vocabulary, in the form that the reader of a structural tag needs."""
 
     def __init__(self, vocab: Vocab) -> None:
         self._vocab = vocab

@@ -46,7 +46,7 @@ class Constraint(ABC):
     __slots__ = ()
 
     FILE: ClassVar[FileKind] = FileKind("a wfsa constraint", "", 0)
-    _kinds: ClassVar[dict[str, type[Constraint]]] = {}  # by the format of their files
+    _kinds: ClassVar[dict[str, type[Constraint]]] = {}  # the classes by the format of their files
 
     if TYPE_CHECKING:
 
@@ -86,7 +86,7 @@ class Constraint(ABC):
     def min_tokens(self) -> int:
         """Returns a number of tokens that suffices for a text, including the end token: ``start().min_tokens()``.
 
-        Raises StateError if it is not known.
+        Raises StateError if no such number is known.
         """
         return self.start().min_tokens()
 
@@ -94,7 +94,7 @@ class Constraint(ABC):
     def has_min_tokens(self) -> bool:
         """Whether the number of tokens that a text needs is known: ``start().has_min_tokens``.
 
-        If not, ``min_tokens()`` raises, and `max_tokens` has no effect on masks.
+        If the number is not known, ``min_tokens()`` raises, and `max_tokens` has no effect on masks.
         """
         return self.start().has_min_tokens
 
@@ -133,15 +133,15 @@ class Constraint(ABC):
     def expand_in_background(self) -> None:  # noqa: B027 - where there is nothing to expand
         """Starts to expand the missing tables on a thread of the process, as ``mode="background"`` does.
 
-        For a constraint that was compiled lazily, or saved before it was complete.  Returns at once; masks and commits
-        wait for less than a slice of that work.  The thread ends when all tables are expanded, at a limit, or with the
-        constraint.
+        Use this for a constraint that was compiled lazily, or saved before it was complete.  The call returns at once;
+        masks and commits wait for less than a slice of that work.  The thread ends when all tables are expanded, at a
+        limit, or with the constraint.
         """
 
     def wait(self, seconds: float | None = None) -> bool:
         """Waits for the expanding thread, for at most `seconds`; returns False if it is still running.
 
-        ``stats["complete"]`` is whether all tables are expanded now, or some are left to be expanded on use.
+        ``stats["complete"]`` is True if all tables are expanded now; otherwise some are expanded on use.
         """
         return True
 
@@ -159,7 +159,7 @@ class Constraint(ABC):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the constraint to one file for :meth:`load`, without code in it; replaces an existing file atomically.
 
-        The same constraint gives the same bytes (docs/engine.md: when two equal ones do).  Raises OSError.
+        The same constraint gives the same bytes (docs/engine.md: when two equal constraints do).  Raises OSError.
         """
         array_file.write(path, *self._packed())
 
@@ -173,7 +173,7 @@ class Constraint(ABC):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], vocab: Vocab) -> Self:
-        """Reads a constraint that was saved for `vocab`; called on a subclass, only one of that kind.
+        """Reads a constraint that was saved for `vocab`. A subclass reads only constraints of its own kind.
 
         Raises ArtifactError for a file that is damaged, foreign, of another kind or version, or for another vocabulary;
         OSError if it cannot be read.
@@ -286,7 +286,7 @@ class Constraint(ABC):
     def reasons(self, text: bytes, byte: bytes) -> list[str]:
         """Returns why `byte` (b"" for the end) cannot follow `text`, the beginning of a document.
 
-        A constraint from a JSON Schema returns keywords with their JSON pointers, any other one an empty list.
+        A constraint from a JSON Schema returns keywords with their JSON pointers; any other constraint returns [].
         """
         return []
 

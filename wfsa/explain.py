@@ -1,7 +1,7 @@
 """Explains with keywords of a JSON Schema why a text cannot go on: ``/properties/age/maximum: at most 120``.
 
-Problem.  A compiled constraint has merged equal parts, intersected keywords and dropped their places, and it should:
-compiling is a hot path, and explaining is not.
+Problem.  A compiled constraint has merged equal parts, intersected keywords and dropped their places.  That is right,
+since compiling is a hot path and explaining is not.
 
 Method.  The constraint stores its schema.  To explain why byte b cannot follow the text P, each keyword that applies
 where P ends is compiled on its own (over the 256 bytes, on demand), and P b is tested under it.  A keyword that refuses
@@ -32,11 +32,11 @@ from wfsa.grammar.json_schema.read.document import Document, draft_of
 from wfsa.grammar.json_schema.read.keyword_table import KEYWORDS, Applies, keyword_text
 from wfsa.grammar.json_schema.read.words import MAX_SHOWN, list_text, value_text
 
-END: Final = b""  # the end of the text, in place of a byte
+END: Final = b""  # the value for the end of the text, in place of a byte
 _AFTER_A_VALUE: Final = b",]} \t\r\n"  # bytes that can follow a number
 _MAX_DEPTH: Final = 64
-_MAX_PARTS: Final = 400  # compilations per explanation
-_MAX_TOGETHER: Final = 30  # keywords of one object that are tested together
+_MAX_PARTS: Final = 400  # most compilations per explanation
+_MAX_TOGETHER: Final = 30  # most keywords of one object that are tested together
 _MAX_REASONS: Final = 4
 _IN_ORDER: Final = "names come in the order of the schema"
 _CLOSED: Final = "SchemaOptions(additional_properties=..., required=...): only named properties, or all of them"
@@ -98,7 +98,7 @@ class _Explainer:
             reasons = list(dict.fromkeys(self.blame(self.document.root, "$", text, byte)))
             return reasons or [_CLOSED] * self.closes
         if byte != END:
-            return []  # refused by JSON itself
+            return []  # JSON itself refuses the byte
         kind, closing = _open_bracket(text)
         if not closing:
             return [f"the {kind} is not complete"] if kind else []
@@ -128,7 +128,7 @@ class _Explainer:
             raise _TooMuch
         try:
             return self.compile_part(read_part(self.document, part, path), min(_SECONDS, left))
-        except WfsaError:  # no document satisfies it, or it cannot be enforced on its own
+        except WfsaError:  # no document satisfies the part, or it cannot be enforced on its own
             return None
 
     # ---- one schema --------------------------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ class _Explainer:
         parts = list(units(schema, self.document.draft_at(path)))
         refused = [unit for unit in parts if unit[1] is not schema and self.refuses(unit[1], path, text, byte)]
         for keyword, part in refused:
-            if keyword != "additionalProperties" or refused[0][0] != "properties":  # then it is the order of the names
+            if keyword != "additionalProperties" or refused[0][0] != "properties":  # the order of names is the reason
                 has_reason = True
                 yield from self.within(keyword, part, schema, path, text, byte)
         if not has_reason and self.refuses(schema, path, text, byte):
@@ -207,7 +207,7 @@ class _Explainer:
             yield *self.document.dynamic(value, path), text, byte
         elif isinstance(value, list) and KEYWORDS.rows[keyword].applies in (Applies.ALL, Applies.ANY, Applies.ONE):
             for i, branch in enumerate(value):
-                if self.refuses(branch, f"{where}[{i}]", text, byte):  # it allows the text before the byte
+                if self.refuses(branch, f"{where}[{i}]", text, byte):  # the subschema allows the text before the byte
                     yield branch, f"{where}[{i}]", text, byte
         else:
             inner = _inner(text, byte)

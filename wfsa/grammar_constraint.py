@@ -41,7 +41,7 @@ class GrammarStats(GrammarTimes):
     profiles: int
     dwa_states: int
     dwa_transitions: int
-    complete: bool  # nothing is left to be expanded on use
+    complete: bool  # True if no table is left to be expanded on use
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -62,7 +62,7 @@ class GrammarConstraint(Constraint):
     source: SchemaSource | None = None
     attributes: tuple[RuleAttributes, ...] = ()
     _counts_in_file: dict[str, int] | None = None  # a file of a complete constraint leaves out some of the tables
-    _call_reader: CallReader | None = None  # if the constraint comes from tools
+    _call_reader: CallReader | None = None  # set if the constraint comes from tools
 
     FILE: ClassVar[FileKind] = FileKind(constraint_file.KIND, constraint_file.FORMAT, constraint_file.VERSION)
 
@@ -139,8 +139,8 @@ class GrammarConstraint(Constraint):
     def stack_depth(self) -> int | None:
         """Returns how many parser states, from the top of the stack, decide a mask; None if no number is enough.
 
-        The number is the longest path through the parser DWA as compiled so far.  None also under policy "longest",
-        where whole stacks are read.
+        The number is the longest path through the parser DWA as compiled so far.  Under policy
+        "longest" the result is also None, since whole stacks are read.
         """
         tables = self._core.to_arrays()
         if tables["head"][3]:

@@ -1,10 +1,9 @@
 """The tokens of forced bytes, which a serving stack can write without running the model.
 
-Problem.  ``state.forced_bytes()`` returns bytes; a model reads tokens.  The bytes are certain, their split is not.
-After
-``{"`` two properties ``orderId`` and ``orderName`` force ``order``, which is a token.  But ``orderId`` is a token too,
-and a model that has never read ``order`` followed by ``Id`` then writes nonsense.  Tokens already written must not be
-split again, as early implementations did, since sampling, caches and drafts depend on them.
+Problem.  ``state.forced_bytes()`` returns bytes; a model reads tokens.  The bytes are certain, but their split is not.
+After ``{"`` two properties ``orderId`` and ``orderName`` force ``order``, which is a token.  But ``orderId`` is a token
+too, and a model that has never read ``order`` followed by ``Id`` then writes nonsense.  Tokens already written must not
+be split again, as early implementations did, since sampling, caches and drafts depend on them.
 
 Input → output.  A state and the model's tokenizer → token ids that can be committed one after another and spell the
 beginning of the forced bytes.  Tokens whose split could depend on later bytes are held back.
@@ -33,7 +32,7 @@ from wfsa._ext.state import State
 from wfsa.errors import StateError
 from wfsa.vocab import Vocab
 
-_CONTEXT: Final = 256  # bytes of the text so far that are encoded before the forced bytes
+_CONTEXT: Final = 256  # number of bytes of the text so far that are encoded before the forced bytes
 Encode = Callable[[str], Sequence[int]]
 
 

@@ -1,7 +1,7 @@
 """The name under which a causal model takes and returns its cache: `cache` or `past_key_values`.
 
 **Problem.**  `transformers` 5.24 renamed the argument and the field `past_key_values` to `cache`.  The old name warns,
-and is to stop working in 5.40.  Models whose code is not part of `transformers` may keep the old name in any version.
+and will stop working in 5.40.  Models whose code is not part of `transformers` may keep the old name in any version.
 
 **Rule.**  The signature of the model's forward decides the name of the argument.  A forward that takes any keyword
 (a wrapper, for example) is given the name under which it returned its cache.  Of the output, `cache` is read first:

@@ -57,7 +57,7 @@ def compile_request(
 
     request: the request's JSON object, as a dict.
     tool_format: how the model writes calls (:func:`wfsa.compile_tools`). The constraint of a request with tools reads
-        them back (``constraint.calls(text)``).
+        the calls (``constraint.calls(text)``).
     options: as for :func:`wfsa.compile_json_schema`.
 
     Next to a format of the answer, tools under ``tool_choice`` "auto" have no effect, since a server checks the format.

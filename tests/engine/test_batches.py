@@ -87,7 +87,7 @@ def test_batches_of_several_threads_share_the_helpers(constraints: list[wfsa.Con
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="NO fork on this system")
 def test_a_child_makes_its_own_helpers(constraints: list[wfsa.Constraint]) -> None:
-    """This holds also if other threads were within a batch when the process forked."""
+    """A child makes its own helper threads, even if other threads were in a batch when the process forked."""
     assert run_batches(constraints, 0)
     with ThreadPoolExecutor(3) as threads:
         others = [threads.submit(run_batches, constraints, seed) for seed in range(1, 7)]

@@ -134,7 +134,7 @@ PERSON: dict[str, Any] = {
     ],
 )
 def test_closing_adds_the_missing_parts_of_a_document(mode: Any, text: str, end: str) -> None:
-    """With open values and many required names the estimate must guide the search, which would not end otherwise."""
+    """With open values and many required names, the search would not end if the estimate did not guide it."""
     state = wfsa.compile_json_schema(PERSON, BYTE_VOCAB, mode=mode).start()
     assert state.commit_bytes(text.encode())
     completion = state.shortest_completion()
@@ -145,7 +145,7 @@ def test_closing_adds_the_missing_parts_of_a_document(mode: Any, text: str, end:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_closing_makes_new_sets_of_names(mode: Any) -> None:
-    """In any order, the set of written names is a state that is made on first use, also by closing."""
+    """If names may come in any order, each set of written names is a state. Closing makes such states on first use."""
     schema = {
         "properties": {name: {"enum": [1]} for name in "abcd"},
         "required": ["a", "c"],

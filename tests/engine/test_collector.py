@@ -82,7 +82,7 @@ def test_a_long_compilation_turns_the_collector_on(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_due_collection_is_made_at_the_end() -> None:
-    """Only young generations are collected, for which the next allocation would pay otherwise, never the oldest."""
+    """Only young generations are collected: the next allocation would otherwise pay for them. The oldest never is."""
     generations: list[int] = []
 
     def note(phase: str, info: dict[str, int]) -> None:

@@ -99,7 +99,7 @@ def test_a_token_that_could_become_longer_is_not_forced() -> None:
 
 
 def test_special_tokens_are_not_text() -> None:
-    """If a tokenizer reads a special token's name as the token, the token is not forced."""
+    """A token is not forced if the tokenizer reads the name of a special token as that token."""
     vocab = wfsa.Vocab([b"<x>", b"<", b"x", b">", b""], special_token_ids=[0], eos_token_ids=[4])
     state = wfsa.compile_texts(["<x>"], vocab, special_names="letters").start()
     assert state.forced_tokens(lambda text: [0]) == []

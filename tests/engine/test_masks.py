@@ -154,7 +154,7 @@ def test_validate_is_commit_step_by_step(case: Case, walk: list[int], noise: lis
 
 @given(cases(), walks, modes)
 def test_forced_bytes_leave_no_choice(case: Case, walk: list[int], mode: str) -> None:
-    """Each forced byte is the only item that can come next, and the text cannot end before it; more may be forced."""
+    """Each forced byte is the only one that can come next, and the text cannot end before this byte."""
     state, text = wfsa.compile(case.grammar, build_vocab(case.vocab), mode=mode).start(), begin(case)
     for n in [*walk, 0]:
         forced, here = state.forced_bytes(limit=12), text

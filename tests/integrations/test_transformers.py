@@ -266,7 +266,7 @@ def test_any_host_gets_the_masks_of_its_rows(n_prompts: int, each: int, threads:
 
 
 def test_generations_that_take_turns_are_refused(model: Any, tokenizer: Any, person: wfsa.Constraint) -> None:
-    """Each call of one would look like a new prompt to the other, which would begin its constraint again."""
+    """Each call of one generation would look like a new prompt, so the constraint of the other would begin again."""
     masks, scores = logits_processor(person, tokenizer), torch.zeros((1, tiny.WIDTH))
     brace = tokenizer.convert_tokens_to_ids("{")
     masks(torch.tensor([[5, 6]]), scores)
@@ -380,7 +380,7 @@ def test_a_token_that_another_processor_forces(model: Any, tokenizer: Any, perso
 
 
 def test_end_tokens_of_the_model(tokenizer: Any) -> None:
-    """If generate stops at another token than the tokenizer's, the constraint ends there, too."""
+    """If generate stops at another token than the tokenizer's end token, the constraint also ends with that token."""
     model = tiny.model()
     model.generation_config.eos_token_id = PAD
     with pytest.warns(wfsa.errors.VocabWarning, match="generate stops there"):

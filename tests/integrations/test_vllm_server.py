@@ -188,7 +188,7 @@ def test_bad_requests_among_good_ones(server: Server) -> None:
 
 
 def test_odd_requests_that_are_right(server: Server) -> None:
-    """These requests reach the engine in other ways than most, or would harm it without a conversion."""
+    """Some requests reach the engine in an unusual way. Others would harm the engine without a conversion."""
     things: list[tuple[dict[str, Any], Judge]] = [
         (structured(json=nested(300)), of_text(lambda text: is_valid(text, True))),  # as an object vLLM would pickle it
         (structured(json=json.dumps(nested(300))), of_text(lambda text: is_valid(text, True))),

@@ -94,7 +94,7 @@ def test_the_compiled_builder_equals_its_twin(
 @pytest.mark.parametrize("ragged", [False, True])
 @pytest.mark.parametrize("skew", [False, True])
 def test_out_of_core_gives_the_same_index(layout: str, ragged: bool, skew: bool, tmp_path: Path) -> None:
-    """With runs of a MiB, 200,000 rows are a dozen runs, with chunks of any size and equal rows across runs."""
+    """Runs of 1 MiB split 200,000 rows into a dozen runs. Chunks have any size; rows of different runs may be equal."""
     rng = np.random.default_rng(7)
     n, n_levels, size = 200_000, 4, 50
     data = random_rows(rng, n, n_levels, size, np.int32, skew, ragged)

@@ -261,7 +261,7 @@ def test_a_filter_belongs_to_its_index_in_jax() -> None:
 
 
 def test_fingerprints_depend_on_rows_order_and_ids(tmp_path: Path) -> None:
-    """They do not depend on the layout, the head, or how the index was built and stored."""
+    """Fingerprints do not depend on the layout, the head, or how the index was built and stored."""
     rng = np.random.default_rng(3)
     rows, ids = rng.integers(0, 40, (100_000, 3)), rng.permutation(100_000)
     index = ItemIndex.build(rows, ids, 40)

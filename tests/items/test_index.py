@@ -106,7 +106,7 @@ def test_every_subset_of_a_small_universe(layout: str, depth: int, parts: int) -
     st.integers(0, 2**32 - 1),
 )
 def test_beam_search(data: st.DataObject, case: CatalogueCase, normalise: Any, kind: str, seed: int) -> None:
-    """With two requests, one filtered, every step equals the oracle's in both back ends, also if widths change."""
+    """For two requests, one of which has a filter, both back ends make the oracle's steps, even if widths change."""
     rng = np.random.default_rng(seed)
     index = case.build(**data.draw(layouts(case)))
     live, subset = live_part(case, index, rng.random(len(case.rows)) < 0.5)

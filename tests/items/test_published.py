@@ -53,7 +53,7 @@ CHANGES = st.lists(
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25)
 @given(CHANGES, st.integers(0, 5))
 def test_a_follower_has_what_was_published(tmp_path_factory: Any, changes: Any, early: int) -> None:
-    """This holds for followers from before and after the changes; ids are replaced, and absent ids removed."""
+    """Followers from before and after the changes have the same items. Changes replace ids and remove absent ids."""
     folder = tmp_path_factory.mktemp("published")
     rows, ids = made_up(20)
     day = write_day(folder / "day", rows, ids // 7)
@@ -173,7 +173,7 @@ def test_a_delta_of_another_base_is_refused(out: Path, tmp_path: Path) -> None:
 
 
 def test_beams_are_carried_over_between_two_steps(out: Path) -> None:
-    """If the catalogue changes after a step, the next step is that of the new state, without removed items."""
+    """If the catalogue changes after a step, the next step uses the new state, which lacks the removed items."""
     follower = follow(out)
     rng = np.random.default_rng(0)
     logits = [rng.normal(size=(1, 400, 20)).astype(np.float32) for _ in range(3)]

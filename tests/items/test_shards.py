@@ -52,7 +52,7 @@ def ids_of(kind: str | None, n: int, rng: np.random.Generator) -> Any:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(catalogues(), st.data())
 def test_shards_together_are_the_index_of_one_build(tmp_path_factory: Any, case: CatalogueCase, data: Any) -> None:
-    """This holds for any boundaries, pieces, ids and layout, with and without row numbers."""
+    """Shards give the same index for any boundaries, pieces, ids and layout, with and without row numbers."""
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
     options = data.draw(layouts(case))
     kind = data.draw(st.sampled_from([None, "int", "str", "bytes"]))
@@ -348,7 +348,7 @@ def build_wide(folder: Path, name: str, rows: Any, ids: Any, **options: Any) -> 
 
 
 def test_a_place_that_grows_keeps_to_its_memory(tmp_path: Path) -> None:
-    """It grows a hundredfold, then in one range, which alone is split and rewritten, then not at all."""
+    """The place grows a hundredfold. Then one range grows: only this range is split and rewritten. Then none grows."""
     few, few_ids = wide(400)
     assert len(build_wide(tmp_path, "d1", few, few_ids).shards) == 1
     rows, ids = wide(40_000, seed=1)

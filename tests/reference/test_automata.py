@@ -39,7 +39,7 @@ def values(dwa: Dwa[str], sets: TokenSets) -> dict[str, set[int]]:
 
 @given(automata())
 def test_every_word_keeps_its_tokens(case: tuple[Nwa[str], TokenSets]) -> None:
-    """For all automata without reading cycles, after determinization, pushing, trimming and minimisation."""
+    """Determinization, pushing, trimming and minimisation keep the tokens of each word, if no cycle reads letters."""
     nwa, sets = case
     expected = {word: by_definition(nwa, sets, word) for word in WORDS}
     made = determinize(nwa, sets)

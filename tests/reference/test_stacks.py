@@ -75,7 +75,7 @@ def test_nodes_are_gone_with_their_states() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.sets(st.integers(0, 9))), max_size=10))
 def test_equal_graphs_are_one(made: list[tuple[int, set[int]]]) -> None:
-    """For all acyclic graphs, built twice from the bottom up, with the nodes below in any order."""
+    """Two builds of an acyclic graph, from the bottom up with children in any order, give the same nodes."""
     stacks = reference.compile(NESTED["cfg"](), BRACKETS).stacks
 
     def build(order: int) -> list[Any]:

@@ -55,7 +55,7 @@ def form_of(grammar: Grammar) -> NormalForm:
 
 @given(grammars())
 def test_a_normal_form_has_the_same_language(grammar: Grammar) -> None:
-    """For all rules (nullable, unit, recursive on all sides), compared on words of up to four terminals."""
+    """Random rules (nullable, unit, recursive on all sides) derive the same words of up to four terminals."""
     expected = derived(grammar.rules, grammar.start, Lexer(grammar.terminals).nullable)
     try:
         form = normal_form(grammar, Lexer(grammar.terminals).nullable)

@@ -20,7 +20,7 @@ token_sets = st.one_of(
 
 @given(token_sets, token_sets, token_sets)
 def test_laws_of_the_semiring_and_of_the_lattice(x: frozenset[int], y: frozenset[int], z: frozenset[int]) -> None:
-    """For all sets of tokens."""
+    """The laws hold for random sets of tokens."""
     sets = TokenSets(N)
     union, both = sets.union, sets.intersection
     a, b, c = map(sets.of, (x, y, z))

@@ -1,10 +1,10 @@
 """The server: the page, its files, and one endpoint for each question that the page asks.
 
-An endpoint takes a JSON object and returns one; ``{"error": …}`` with a status reports an error. Work is done on a few
-threads besides the server's own, so that a long compilation does not block the page.
+An endpoint takes a JSON object and returns one; ``{"error": …}`` with a status reports an error. A few worker
+threads do the work, so that a long compilation does not block the page.
 
-The page sends a document once and then its edits. If the server no longer has the document (it keeps a few) or has
-another version, it requests the whole text again (status 409). The server keeps no other state of its clients.
+The page sends a document once and then its edits. The server keeps a few documents. If it no longer has this document,
+or has another version, it requests the whole text again (status 409). The server keeps no other state of its clients.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from wfsa.explorer.walk import Walk, utf8
 from wfsa.inspect.engine_comparison import installed
 
 _TYPES: Final = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
-MOST_TEXT: Final = 2_000_000  # bytes of a document
+MOST_TEXT: Final = 2_000_000  # most bytes of a document
 _MOST_DOCUMENTS: Final = 16
-_MOST_TOKENS: Final = 4_000_000  # that are kept of all texts: some hundred bytes each
-_FOLLOW: Final = 5.0  # seconds of one request up to the cursor
-_FIRST_SLICE: Final = 0.006  # seconds for the tokens after an edit: as many as a window shows, quickly
+_MOST_TOKENS: Final = 4_000_000  # most tokens kept of all texts; each takes some hundred bytes
+_FOLLOW: Final = 5.0  # most seconds that one request follows the text up to the cursor
+_FIRST_SLICE: Final = 0.006  # seconds for the tokens after an edit: enough for the tokens that a window shows
 _SLICE: Final = 0.012
 _LOG: Final = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ class Document:
         return sum(len(walk.ids) for walk in list(self.walks.values()))
 
     def forget(self, cache: Cache) -> None:
-        """Drops walks of constraints that the cache no longer has, which the walks would keep alive; needs the lock."""
+        """Drops walks of constraints that the cache no longer has: the walks would keep these alive. Needs the lock."""
         for key, walk in list(self.walks.items()):
             if cache.known(key, touch=False) is not walk.compiled:
                 del self.walks[key]
@@ -112,7 +112,7 @@ class Explorer:
         with self._lock:
             documents = list(self._documents.values())
         for document in documents:
-            if document.lock.acquire(blocking=False):  # else a request is using it and drops walks itself
+            if document.lock.acquire(blocking=False):  # else a request is using the document, and drops walks itself
                 try:
                     document.forget(self.cache)
                 finally:
@@ -307,7 +307,7 @@ def _text(body: Mapping[str, Any], name: str) -> bytes:
     return utf8(value)
 
 
-Answer = Callable[..., dict[str, Any]]  # from the body of a request; `bench` takes `stop`, too
+Answer = Callable[..., dict[str, Any]]  # the argument is the body of a request; `bench` also takes `stop`
 ENDPOINTS: Final = (
     "start",
     "compile",
@@ -372,13 +372,13 @@ def make_app(explorer: Explorer, hosts: list[str]) -> Guard:
 async def _waited(request: Request, work: Future[Any], stop: threading.Event | None = None) -> bool:
     """Waits for work; returns False if the client has gone and the work was cancelled before it began.
 
-    A page that is typed in sends many requests that it soon abandons. `stop` is set for work that has begun.
+    While its user types, a page sends many requests that it soon abandons. `stop` is set for work that has begun.
     """
     done = asyncio.ensure_future(asyncio.wrap_future(work))
     gone = asyncio.ensure_future(_gone(request))
     try:
         await asyncio.wait((done, gone), return_when=asyncio.FIRST_COMPLETED)
-        if not done.done() and not work.cancel():  # it has begun
+        if not done.done() and not work.cancel():  # the work has begun
             if stop is not None:
                 stop.set()
             await asyncio.wait((done,))

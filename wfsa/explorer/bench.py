@@ -1,7 +1,7 @@
 """The measurements of ``wfsa bench`` for the page: one engine at a time, in a process of its own.
 
 Other engines run native code that cannot be interrupted and may crash.  So each engine has its own process with a limit
-of memory, which is killed when its time is over or the client has gone.
+of memory. The process is killed when its time is over or the client has gone.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from wfsa.inspect.engine_comparison import compare, drawn_texts, installed
 
 _REPEATS: Final = 3  # of each compile
 _COMPILES: Final = 3  # the time of an engine, in limits of one compilation
-_DRAWN: Final = 3  # texts drawn if none is given
+_DRAWN: Final = 3  # number of texts drawn if none is given
 _MEMORY: Final = 2 << 30  # bytes beyond the limit of a compilation, for packages that an engine imports
 _POLL: Final = 0.05  # seconds
 _CHILD: Final = "from wfsa.explorer.bench import main; main()"
@@ -33,12 +33,12 @@ def bench(
 ) -> dict[str, Any]:
     """Returns the row of one engine: times in milliseconds and microseconds, texts accepted, and an error if any.
 
-    `text` is the document that is followed; if it is empty, some are drawn at random under the schema.
+    `text` is the document that is followed. If `text` is empty, documents are drawn at random under the schema.
     Raises WfsaError for an engine that is not installed and a source that is not a JSON Schema; LimitError if the
     engine takes too long or `stop` returns True.
     """
     if compiled.asked.kind != "json-schema":
-        raise WfsaError("engines are compared on JSON Schemas only, and this is a grammar")
+        raise WfsaError("engines are compared on JSON Schemas only, and this source is a grammar")
     engines = [name for name, is_installed in installed().items() if is_installed]
     if engine not in engines:
         raise WfsaError(f"engine must be one of {'; '.join(engines)}")
@@ -74,7 +74,7 @@ def bench(
 def main() -> None:
     """Runs the child: reads the pickled task from standard input, and writes the row as JSON in the last line."""
     schema, vocab, text, engine, memory = pickle.load(sys.stdin.buffer)
-    with suppress(ImportError, OSError, ValueError):  # not every system has such limits
+    with suppress(ImportError, OSError, ValueError):  # some systems do not have limits of memory
         import resource
 
         resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))

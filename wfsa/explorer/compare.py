@@ -10,7 +10,7 @@ from wfsa.explorer.walk import Walk
 
 _MOST_ENTRIES: Final = 20_000
 _MOST_SHOWN: Final = 200
-_SECONDS: Final = 10.0  # to follow the text, on each side
+_SECONDS: Final = 10.0  # seconds to follow the text on each side
 
 
 def compare(one: Walk, other: Walk) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""From a source and options to a constraint: within limits of size, time and memory, and kept by content.
+"""Compiles a source with options to a constraint, within limits of size, time and memory, and caches it by content.
 
 Requests come from a page and are not trusted: every choice is checked against the allowed ones, and the time and memory
 of compiling are limited here. Two requests for the same source compile it once: the second waits.
@@ -41,7 +41,7 @@ SCHEMA_CHOICES: Final = {
     "required": ("listed", "all"),
 }
 MOST_SOURCE: Final = 2_000_000  # characters
-_AHEAD: Final = 0.75  # of the time, where a lazy attempt may follow
+_AHEAD: Final = 0.75  # share of the time for compiling ahead, if a lazy attempt may follow
 
 
 @dataclass(frozen=True, slots=True)

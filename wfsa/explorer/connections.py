@@ -12,14 +12,14 @@ from typing import Final
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-MOST: Final = 64  # connections at once
-SECONDS: Final = 20.0  # for a request, or the rest of one
+MOST: Final = 64  # most connections at once
+SECONDS: Final = 20.0  # seconds for a request, or the rest of one
 
 
 class Connection(H11Protocol):  # type: ignore[misc]
     """uvicorn's connection, closed if its client is late."""
 
-    seconds = SECONDS  # shorter in tests
+    seconds = SECONDS  # tests set a shorter time
 
     _since = 0.0  # start of the current wait for the client, by the loop's clock
     _timer: asyncio.TimerHandle | None = None

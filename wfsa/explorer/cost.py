@@ -1,9 +1,10 @@
 """The cost of a constraint: compile time by stage and by place of the schema, and times along a text.
 
-Parts of a schema are merged while it is compiled, so the time of a place cannot be read off the whole. It is measured
-instead: the subschema there is compiled by itself, with the targets of its references, for the same vocabulary and in
-the same mode. The vocabulary's caches are then warm, so the times are of the parser and the lexer, and smaller than a
-first compilation's; only the shares of the places matter.  Cheap places are compiled a few times, and the least counts.
+Parts of a schema are merged while it is compiled, so the time of a place cannot be read off the whole. Instead, this
+module measures the place: it compiles the subschema there by itself, with the targets of its references, for the same
+vocabulary and in the same mode. The vocabulary's caches are then warm, so the times are of the parser and the lexer,
+and smaller than a first compilation's; only the shares of the places matter.  Cheap places are compiled a few times,
+and the least counts.
 
 Most of the time is for the parts: the whole, already compiled, gets a quarter for a second, warm number, and a part
 half of the rest.  The most expensive places are measured first, and within each the children with the longest text.
@@ -33,7 +34,7 @@ _SECONDS: Final = 3.0
 _LEAST_SECONDS: Final = 0.05  # for a place, even if the time is over
 _MEMORY: Final = 1 << 30  # for a place
 _RUNS: Final = 3
-_CHEAP: Final = 0.005  # seconds, beyond which a place is not compiled again
+_CHEAP: Final = 0.005  # a place that takes longer (seconds) is not compiled again
 _MOST_PLACES: Final = 400
 _MOST_CHILDREN: Final = 60
 _MOST_POINTS: Final = 600
@@ -66,7 +67,7 @@ def _places(compiled: Compiled, seconds: float) -> dict[str, Any]:
         while len(times) < _RUNS and sum(times) < _CHEAP:
             begin = time.perf_counter()
             try:
-                with Allowance(most):  # of reading the schema, too
+                with Allowance(most):  # reading the schema is included
                     part = wfsa.compile(read_part(document, schema, path), compiled.vocabulary.vocab,
                                         mode=compiled.asked.mode, max_memory=_MEMORY)  # fmt: skip
             except (WfsaError, RecursionError, Exhausted) as error:

@@ -32,7 +32,7 @@ HEADERS: Final = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
-MOST_BODY: Final = 6_000_000  # bytes: two million characters and their escapes
+MOST_BODY: Final = 6_000_000  # most bytes of a body: two million characters and their escapes
 
 
 class Guard:

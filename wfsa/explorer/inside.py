@@ -27,11 +27,11 @@ from wfsa.grammar.ir import Grammar, Tokens
 from wfsa.installing import how_to_install
 from wfsa.vocab import byte_vocab
 
-_MOST_RULES: Final = 600  # of a grammar whose whole construction is built
-_MOST_TERMINAL_STATES: Final = 4000  # of such a grammar
-_MOST_TOUCHED_STATES: Final = 100_000  # of the terminals of other grammars
-_MOST_ITEMS: Final = 200_000  # of all LR states
-_MOST_TEXT: Final = 3000  # bytes before the cursor
+_MOST_RULES: Final = 600  # most rules of a grammar whose whole construction is built
+_MOST_TERMINAL_STATES: Final = 4000  # most states of the terminals of such a grammar
+_MOST_TOUCHED_STATES: Final = 100_000  # most states of the terminals of other grammars
+_MOST_ITEMS: Final = 200_000  # most items of all LR states
+_MOST_TEXT: Final = 3000  # most bytes before the cursor
 _MOST_NODES: Final = 40
 _MOST_TOPS: Final = 12
 _MOST_LEXER: Final = 14
@@ -57,7 +57,7 @@ class Shown:
             self.made = Touched(grammar)
             self.kernels = self.made.tables.kernels
         else:
-            again = TouchedTables(self.made.tables.form)  # the tables keep no items
+            again = TouchedTables(self.made.tables.form)  # the tables do not keep items
             for state in range(self.made.tables.n_states):
                 _ = again.goto[state]
             self.kernels = again.kernels
@@ -215,7 +215,7 @@ class _Picture:
         if symbol >= 0:
             return "end" if symbol == self.form.end else terminal_name(self.shown.compiled, symbol)
         names = self.shown.grammar.nonterminals
-        return names[~symbol] if ~symbol < len(names) else f"·{~symbol}"  # a nonterminal of the normal form only
+        return names[~symbol] if ~symbol < len(names) else f"·{~symbol}"  # a nonterminal that only the normal form has
 
     def lr_state(self, state: int) -> dict[str, Any]:
         goto = self.tables.goto[state]

@@ -1,10 +1,10 @@
 """The mask at the cursor, with tokens grouped by their effects.
 
 The effect of a token is the change of the expected terminals: those being read or admissible next, before and after the
-token. Equal sets: the token stays inside or before these terminals. Disjoint sets: the token has ended a terminal, and
-the second set may be read next. The sets do not show which terminals are begun: a terminal may be in both sets of a
-token that begins it. Each token is committed on a fork and undone, which takes a microsecond. Tokens that are not
-reached in time form a group of their own.
+token. If the sets are equal, the token stays inside or before these terminals. If the sets are disjoint, the token has
+ended a terminal, and the second set may be read next. The sets do not show which terminals are begun: a terminal may be
+in both sets of a token that begins it. Each token is committed on a fork and undone, which takes a microsecond. Tokens
+that are not reached in time form a group of their own.
 
 Tokens of white space alone have their own groups, which come last: most of them are independent of the grammar.
 """

@@ -1,7 +1,7 @@
 """Why a byte cannot follow, with links: each reason leads to its place in the schema or grammar.
 
 The words are those of `Constraint.reasons`.  A reason begins with a JSON pointer, and a pointer may contain anything,
-": " too.  So the pointer is the longest beginning of the reason that leads somewhere in the schema.
+": " too.  So the pointer is the longest beginning of the reason that leads to a place in the schema.
 
 A grammar gives no such words: the reasons then name the terminals that the byte would begin, and their rules.
 """
@@ -64,7 +64,7 @@ def linked(schema: Any, reason: str) -> list[dict[str, str]]:
 
 
 def terminals_of(compiled: Compiled) -> Terminals | None:
-    """Returns the terminals of a grammar; None for a JSON Schema, whose terminals have names and places already."""
+    """Returns the terminals of a grammar; None for a JSON Schema, since its terminals already have names and places."""
     if compiled.asked.kind == "json-schema":
         return None
     terminals: Terminals | None = compiled.kept.get("terminals")
@@ -92,7 +92,7 @@ def terminal_name(compiled: Compiled, terminal: int) -> str:
 
 
 def only_ignored(compiled: Compiled, terminals: Sequence[int]) -> bool:
-    """Whether all of these terminals except the end are ignored ones."""
+    """Whether all of these terminals except the end are ignored terminals."""
     of, end = terminals_of(compiled), len(compiled.constraint.terminal_names)
     return of is not None and bool(of.ignored) and all(t in of.ignored or t == end for t in terminals)
 

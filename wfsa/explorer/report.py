@@ -33,8 +33,8 @@ def report(compiled: Compiled) -> dict[str, Any]:
 def error_places(error: WfsaError) -> list[str]:
     """Returns the places that a message names, in the page's form.
 
-    JSON pointers (``at $.a[0]``), or the first of "line 3", "line 3 column 7" and "offset 5" if a grammar, a pattern or
-    the JSON itself is wrong.
+    Places are JSON pointers (``at $.a[0]``). If a grammar, a pattern or the JSON itself is wrong, the place is the
+    first of "line 3", "line 3 column 7" and "offset 5".
     """
     pointers = _pointers(error)
     line = _LINE.search(str(error)) if pointers in ([], [""]) else None

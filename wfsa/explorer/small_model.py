@@ -1,7 +1,8 @@
 """The next-token probabilities of the demo's small model, shown next to the allowed tokens.
 
-The model is loaded on first use and keeps its cache of the text, so each further token costs one step. It sees only the
-end of a long text. It has no prompt, so the probabilities are those of a usual continuation of such a text.
+The model is loaded on first use and keeps its cache of the text, so each further token costs one step. The model sees
+only the end of a long text. The text has no prompt, so the probabilities are those of a usual continuation of such a
+text.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-_MOST: Final = 512  # tokens that the model sees
+_MOST: Final = 512  # most tokens that the model sees
 _KEPT: Final = 384  # the least number of tokens kept of a longer text
 
 
@@ -40,7 +41,7 @@ class SmallModel:
                 same = 0
                 while same < min(len(wanted) - 1, len(self._read)) and wanted[same] == self._read[same]:
                     same += 1
-                self._model.n_past = same  # later keys and values are computed again
+                self._model.n_past = same  # keys and values after this place are computed again
                 self._read = wanted
                 self._logits = self._model.forward(wanted[same:])
             logits = np.asarray(self._logits, np.float64)

@@ -21,8 +21,8 @@ from wfsa.errors import WfsaError
 from wfsa.grammar.ir import Grammar, Tokens
 
 _UNNAMED: Final = re.compile(r"T\d+")
-_MOST_STATES: Final = 4000  # of an automaton; larger ones are skipped
-_MOST_SHOWN: Final = 24  # characters of a word
+_MOST_STATES: Final = 4000  # most states of an automaton; larger automata are skipped
+_MOST_SHOWN: Final = 24  # most characters of a word
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class _Words:
     to: npt.NDArray[np.int32]  # int32[states, 256], -1: nowhere; 0 is the start
     accept: npt.NDArray[np.bool_]
     shortest: bytes
-    only: bool  # whether there is no other word
+    only: bool  # whether the terminal has only this word
 
 
 class Terminals:

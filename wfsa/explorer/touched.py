@@ -2,8 +2,8 @@
 
 `wfsa.reference` builds the LR automaton of a grammar first, and templates and parser automata from all of it. The
 stacks and configurations of a text need only the LR states on some stack. Here a state is built and numbered when a
-stack reaches it; the steps are the reference's own (its states use only the members of their constraint that `Touched`
-has). There are no templates, so there is no path through a parser DWA and there are no masks.
+stack reaches the state. The steps are the reference's own (its states use only the members of their constraint that
+`Touched` has). There are no templates, so there is no path through a parser DWA and there are no masks.
 
 Rules are split to two symbols and lose empty words, as the graph of stacks requires; right recursion, which only
 templates exclude, stays.

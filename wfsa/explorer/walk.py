@@ -68,7 +68,7 @@ class Walk:
         self.forced = array("b")
         self.mask_us, self.commit_us = array("f"), array("f")
         self.refused: int | None = None
-        self._blocks: list[tuple[Block, int]] = []  # each with the number of tokens up to its end
+        self._blocks: list[tuple[Block, int]] = []  # blocks, each with the number of tokens up to its end
         self._open: tuple[Block, int] | None = None  # the unfinished block, and the number of its tokens taken
 
     def edit(self, text: bytes) -> None:
@@ -114,7 +114,7 @@ class Walk:
         return part
 
     def follow(self, end: int, seconds: float) -> None:
-        """Follows the text up to byte `end`; LimitError if it takes longer, and then the progress is kept."""
+        """Follows the text up to byte `end`. Raises LimitError if that takes too long; the progress is kept."""
         until = time.perf_counter() + seconds
         while self.refused is None and self.at < min(end, len(self.text)):
             left = until - time.perf_counter()
@@ -176,7 +176,7 @@ class Walk:
 
     def at_byte(self, offset: int) -> Any:
         """Returns a state after the bytes before `offset`, which have been walked; StateError if they are refused."""
-        low, high = 0, len(self.ends)  # tokens that end at or before it
+        low, high = 0, len(self.ends)  # number of tokens that end at or before `offset`
         while low < high:
             middle = (low + high) // 2
             low, high = (middle + 1, high) if self.ends[middle] <= offset else (low, middle)
