@@ -40,8 +40,8 @@ _MAX_TOGETHER: Final = 30  # most keywords of one object that are tested togethe
 _MAX_REASONS: Final = 4
 _IN_ORDER: Final = "names come in the order of the schema"
 _CLOSED: Final = "SchemaOptions(additional_properties=..., required=...): only named properties, or all of them"
-_SECONDS: Final = 2.0  # per compilation
-_MAX_SECONDS: Final = 8.0  # per explanation: many small compilations, and long texts, add up
+_SECONDS: Final = 2.0  # most seconds per compilation
+_MAX_SECONDS: Final = 8.0  # most seconds per explanation: many small compilations and long texts add up
 
 
 # (a keyword's grammar, seconds it may take) -> its constraint over :func:`wfsa.vocab.byte_vocab`; raises WfsaError

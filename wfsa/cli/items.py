@@ -336,7 +336,7 @@ def _print_shards(manifest: Manifest) -> None:
 
 def _inspect(arguments: argparse.Namespace) -> int:
     if is_sharded(arguments.index):
-        manifest = read_manifest(place_of(arguments.index))  # not loaded, since the index may exceed the memory
+        manifest = read_manifest(place_of(arguments.index))  # the index is not loaded, since it may exceed the memory
         if arguments.json:
             print(json.dumps(_shards(manifest)))
         else:

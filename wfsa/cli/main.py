@@ -83,7 +83,7 @@ class _Parser(argparse.ArgumentParser):
         plain = self._subparsers is not None or "--" in (args or ()) or completing
         if plain or self._intermixed:
             return super().parse_known_args(args, namespace)
-        self._intermixed = True  # it calls this method twice
+        self._intermixed = True  # parse_known_intermixed_args calls this method twice
         try:
             return self.parse_known_intermixed_args(args, namespace)
         finally:

@@ -77,12 +77,12 @@ def _read_4_bits(blocks: npt.NDArray[Any], out: Floats) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    numbers: int  # in a block
-    dtype: np.dtype[Any]  # of a block
+    numbers: int  # count of numbers in a block
+    dtype: np.dtype[Any]  # the type of a block
     read: Callable[[npt.NDArray[Any], Floats], None]
 
 
-_LAYOUTS: Final = {  # by GGML's number of the type
+_LAYOUTS: Final = {  # keys: GGML's numbers of types
     0: _Layout(1, np.dtype("<f4"), _read_plain),
     1: _Layout(1, np.dtype("<f2"), _read_plain),
     2: _Layout(_BLOCK, np.dtype([("d", "<f2"), ("q", "u1", 16)]), _read_4_bits),

@@ -20,7 +20,7 @@ from wfsa.errors import LimitError, WfsaError
 from wfsa.explorer.compiled import Compiled, Limits
 from wfsa.inspect.engine_comparison import compare, drawn_texts, installed
 
-_REPEATS: Final = 3  # of each compile
+_REPEATS: Final = 3  # number of times that each source is compiled
 _COMPILES: Final = 3  # the time of an engine, in limits of one compilation
 _DRAWN: Final = 3  # number of texts drawn if none is given
 _MEMORY: Final = 2 << 30  # bytes beyond the limit of a compilation, for packages that an engine imports

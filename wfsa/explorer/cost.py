@@ -31,8 +31,8 @@ from wfsa.grammar.json_schema.read.keyword_table import subschemas
 from wfsa.inspect.schema_advice import advice
 
 _SECONDS: Final = 3.0
-_LEAST_SECONDS: Final = 0.05  # for a place, even if the time is over
-_MEMORY: Final = 1 << 30  # for a place
+_LEAST_SECONDS: Final = 0.05  # seconds that a place gets even if the time is over
+_MEMORY: Final = 1 << 30  # bytes for a place
 _RUNS: Final = 3
 _CHEAP: Final = 0.005  # a place that takes longer (seconds) is not compiled again
 _MOST_PLACES: Final = 400

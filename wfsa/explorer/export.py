@@ -22,8 +22,8 @@ from wfsa.errors import LimitError, WfsaError
 from wfsa.explorer.walk import utf8
 
 _MOST_CURSORS: Final = 150  # places of the text with tokens and pictures
-_MOST_TOKENS: Final = 24  # of a group
-_SECONDS: Final = 60.0  # of following the text and drawing its places
+_MOST_TOKENS: Final = 24  # most tokens of a group
+_SECONDS: Final = 60.0  # most seconds of following the text and drawing its places
 
 _IMPORT: Final = re.compile(r'^import \{([^}]*)\} from "\./(\w+)\.js";$', re.M)
 _EXPORT: Final = re.compile(r"^export ((?:async )?function\*?|class|const) (\w+)", re.M)

@@ -145,7 +145,7 @@ def _out_of_place(compiled: Compiled, state: Any, byte: bytes) -> list[list[dict
     of = terminals_of(compiled)
     if of is None or not byte:
         return []
-    out: dict[tuple[str, str], str] = {}  # one per rule
+    out: dict[tuple[str, str], str] = {}  # one entry per rule
     for t in sorted(of.begun_by(byte[0]) - of.ignored):
         out.setdefault((terminal_place(compiled, t), of.in_rule(t)), terminal_name(compiled, t))
     reasons = [

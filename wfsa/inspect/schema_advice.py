@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 from urllib.parse import unquote
 
-_MOST_PARTS: Final = 50  # of one schema
+_MOST_PARTS: Final = 50  # most parts of one schema
 
 
 def advice(schema: Any, document: Any = None) -> Iterator[str]:

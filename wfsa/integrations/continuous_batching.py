@@ -54,7 +54,7 @@ class ConstraintBatchingProcessor(ContinuousBatchingLogitsProcessor):  # type: i
 
     def __init__(self, threads: int = 1) -> None:
         self.threads = threads
-        self._states: OrderedDict[str, State] = OrderedDict()  # by request id
+        self._states: OrderedDict[str, State] = OrderedDict()  # states by request id
         self._masks = allocate_bitmask(0, 1)
         self._size = 1  # the largest vocabulary of this step's constraints
 

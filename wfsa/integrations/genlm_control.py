@@ -49,7 +49,7 @@ class ConstraintPotential(Potential):  # type: ignore[misc]
         super().__init__(llm.vocab, tables=llm.tables)
         self.constraint, self.llm = constraint, llm
         vocab = constraint.vocab
-        self._places = np.full(vocab.logits_size, -1, np.int64)  # in self.vocab, by the token's id
+        self._places = np.full(vocab.logits_size, -1, np.int64)  # token id -> place in self.vocab
         special = set(vocab.special_token_ids.tolist())
         for place, token in enumerate(self.vocab):
             token_id = _id_of(token)

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from wfsa._ext.state import State
 from wfsa.errors import StateError
 
-_BYTES_PER_TOKEN = 4  # in a key
+_BYTES_PER_TOKEN = 4  # bytes of a token in a key
 
 
 class PrefixStates:

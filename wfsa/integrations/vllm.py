@@ -153,7 +153,7 @@ def _validate(
         original(self, model_config, structured_outputs_config, tokenizer, *more, **keywords)
         return
     if tokenizer is None or model_config.is_diffusion or params.json_object is False:
-        original(self, model_config, structured_outputs_config, tokenizer, *more, **keywords)  # which refuses these
+        original(self, model_config, structured_outputs_config, tokenizer, *more, **keywords)  # refused there
     from vllm import exceptions
     from vllm.v1.structured_output.request import get_structured_output_key
 

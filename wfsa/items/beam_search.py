@@ -97,7 +97,7 @@ def beam_search(
                 break
             argument = cache_argument(model, output)
             (cache,) = argument.values()
-            if step == 0:  # from one row per prompt to one per beam
+            if step == 0:  # the cache goes from one row per prompt to one per beam
                 cache.batch_repeat_interleave(width)
                 mask, position = mask.repeat_interleave(width, 0), position.repeat_interleave(width, 0)
                 first_row = torch.arange(n_requests, device=input_ids.device)[:, None] * width

@@ -273,10 +273,10 @@ class TableFile:
         return _chunks(self.where, parts if n_rows is None else _window(parts, skip, skip + n_rows), columns)
 
     def _batch(self, number: int) -> Any:
-        """Return a record batch. It is read anew each time, since all batches may be more than memory holds."""
+        """Return a record batch. The batch is read anew each time, since all batches may be more than memory holds."""
         try:
             return self._get(number)
-        except (ValueError, NotImplementedError) as e:  # as Arrow's errors are
+        except (ValueError, NotImplementedError) as e:  # Arrow's errors are subclasses of these
             raise ItemError(f"{self.where} is damaged: {e}") from None
 
     def _parts(self, groups: Sequence[int] | None, batch: int, wanted: list[str]) -> Iterator[Any]:

@@ -164,7 +164,7 @@ class ItemFilter:
         if live and live.max() >= index.n_items:
             raise ItemError(f"a bitmap has row {live.max():,}, but there are {index.n_items:,} items")
         words = np.zeros(index.n_items // 32 + 1, np.int32)
-        # by blocks: all row numbers at once would take 4 or 8 bytes per item
+        # The loop works by blocks: all row numbers at once would take 4 or 8 bytes per item.
         for begin in range(0, index.n_items, _BLOCK):
             end = min(begin + _BLOCK, index.n_items)
             mask = np.zeros(end - begin, np.bool_)

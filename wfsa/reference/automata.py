@@ -148,7 +148,7 @@ def determinize(
     return out
 
 
-Silent = list[list[tuple[int, Weight]]]  # by state
+Silent = list[list[tuple[int, Weight]]]  # silent arcs by state
 
 
 def _by_label(nwa: Nwa[Label]) -> tuple[Silent, list[list[tuple[Label, int, Weight]]]]:

@@ -36,7 +36,7 @@ __all__ = ["CfgSituation", "Constraint", "LongestSituation", "Situation", "State
 class ReadingDwas(NamedTuple):
     """Parser automata over sets of readings, for one place under "longest"."""
 
-    tokens: list[FrozenBitMap]  # of each reading
+    tokens: list[FrozenBitMap]  # the tokens of each reading
     sets: TokenSets
     needed: Dwa[int]
     inhibited: Dwa[int]

@@ -15,7 +15,7 @@ from typing import Any, Final
 from wfsa.errors import WfsaError
 from wfsa.installing import how_to_install
 
-_SECONDS: Final = 20.0  # for an answer at an address
+_SECONDS: Final = 20.0  # most seconds to wait for an answer at an address
 
 
 @contextmanager

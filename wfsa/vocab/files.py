@@ -21,7 +21,7 @@ from wfsa.vocab.tokenizer_objects import from_tokenizer
 
 _NORMAL, _UNKNOWN, _CONTROL, _UNUSED, _BYTE = 1, 2, 3, 5, 6
 _ENDS: Final = ("eos", "eot", "eom")
-_MAX_EXPANSION: Final = 50  # of an .npz; real vocabularies shrink to a third
+_MAX_EXPANSION: Final = 50  # most bytes of an .npz per byte of the file; real vocabularies shrink to a third
 _SMALL: Final = 1 << 20  # bytes
 
 

@@ -57,7 +57,7 @@ def run_on_ray(
                         waiting.extend(portion.one_by_one())
                 except ray.exceptions.RayTaskError as error:
                     if isinstance(error.cause, (OSError, WfsaError)):
-                        raise error.cause from None  # as it was raised there, without the worker's traceback
+                        raise error.cause from None  # the worker's error, without its traceback
                     raise
 
 

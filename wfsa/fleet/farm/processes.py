@@ -22,7 +22,7 @@ from wfsa.storage.places import Place
 from wfsa.vocab import Vocab
 
 _GRACE: Final = 60.0  # seconds for a portion beyond the limits of its tasks
-_PORTIONS_A_WORKER: Final = 100  # then a fresh process replaces it, so that its caches are freed
+_PORTIONS_A_WORKER: Final = 100  # then a fresh process replaces the worker, which frees its caches
 _of_process: dict[str, Any] = {}
 
 
