@@ -400,7 +400,7 @@ cdef class State:
     def expected_terminals(self):
         """Returns the numbers of the terminals that are being read or may come next.
 
-        The number of terminals itself stands for the end of the text.
+        The number of terminals itself means the end of the text.
         """
         cdef vector[int32_t] out
         cdef Held held

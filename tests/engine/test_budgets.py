@@ -39,7 +39,7 @@ def known(state: wfsa.State) -> bool:
     try:
         needs(state)
     except wfsa.errors.StateError as error:
-        assert "are not known where" in str(error)
+        assert "is not known where" in str(error)
         return False
     return True
 

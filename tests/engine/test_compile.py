@@ -61,7 +61,7 @@ def test_expected_survives_saving(tmp_path: object) -> None:
         (Repeat(Unit(literal("a")), 0, None), (0, 2), "not of the form"),
         (Cat((literal("<"), Repeat(Unit(literal("a")), 1, None), literal(">"))), (0, 2), "not of the form"),
         (Cat((Repeat(Unit(literal("a")), 0, None), Repeat(Unit(literal("b")), 0, None))), (0, 2), "not of the form"),
-        (Cat((literal("<"), Repeat(Unit(literal("a")), 0, None), literal(">"))), (3, 2), "3 to 2 units"),
+        (Cat((literal("<"), Repeat(Unit(literal("a")), 0, None), literal(">"))), (3, 2), "got 3 to 2"),
         (Cat((Repeat(Unit(alt(literal("a"), literal("aa"))), 0, None), literal(">"))), (0, 2), "begins a unit"),
         (Cat((literal("<"), Repeat(Unit(literal("a")), 0, None), literal("ab"))), (0, 2), "begins a unit"),
     ],

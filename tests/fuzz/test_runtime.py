@@ -135,7 +135,7 @@ def any_call(state: wfsa.State, states: list[wfsa.State], words: int, choose: ra
             actual = call(state.validate, ids)
             assert actual is None or actual >= 0
         case 5:
-            call(state.forced, x)
+            call(state.forced_bytes, x)
         case 6:
             call(state.explain, x)
             call(state.constraint.explain, choose.choice(states), y)
