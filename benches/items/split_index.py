@@ -11,9 +11,9 @@ of 4 bytes while a part has fewer than 2^31 slots), and the bytes that B x M bea
     send     The device sends the beams' logits in 16 bits, and receives the owner's best M. Two messages per step
 
 *In a simulation*: random tries are split into parts, each an ItemIndex, and beams step through the parts. The bytes of
-the arrays that would be sent are counted. For *gather* they are those of all parts, for *ask* those of all devices,
-where device ``request % parts`` decodes a request. The masks of the owners before a step, and the merged beams after
-it, must equal those of the index in one piece.
+the arrays that would be sent are counted. For *gather*, what all parts send is counted. For *ask*, what all devices
+send is counted; device ``request % parts`` decodes a request. The masks of the owners before a step, and the merged
+beams after it, must equal those of the index in one piece.
 
 A beam's first code never changes, so neither does its owner. Only the first step, at the root, concerns all devices.
 With ``normalise="valid"`` that step needs one more number per beam and device (its part of the sum).

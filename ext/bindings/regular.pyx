@@ -465,17 +465,18 @@ cdef Fragment _nfa(Nfa* nfa, tree, int64_t limit, int depth, bint last) except *
         high = -1 if tree.max is None else integer(tree.max)
         if low > limit or high > limit:
             raise LimitError(f"a repetition of {max(low, high)} needs more than {limit} DFA states")
-        small = low + high > 3 or type(tree.body) is Alt  # embed the body's automaton again instead of its parts
-        if small:
+        # Many copies, or a union: build the body's automaton once, and embed a copy of it for each repetition.
+        embeds_body = low + high > 3 or type(tree.body) is Alt
+        if embeds_body:
             body = automaton(tree.body, limit).full()[0]
         f = nfa.empty()
         for k in range(low):
             _turn()
-            g = embedded(nfa[0], body) if small else _nfa(nfa, tree.body, limit, depth + 1, False)
+            g = embedded(nfa[0], body) if embeds_body else _nfa(nfa, tree.body, limit, depth + 1, False)
             nfa.epsilon(f.end, g.start)
             f.end = g.end
         if high < 0:
-            g = embedded(nfa[0], body) if small else _nfa(nfa, tree.body, limit, depth + 1, False)
+            g = embedded(nfa[0], body) if embeds_body else _nfa(nfa, tree.body, limit, depth + 1, False)
             h = nfa.pair()
             nfa.epsilon(f.end, h.start)
             nfa.epsilon(h.start, g.start)
@@ -487,7 +488,7 @@ cdef Fragment _nfa(Nfa* nfa, tree, int64_t limit, int depth, bint last) except *
         for k in range(low, high):
             _turn()
             nfa.epsilon(f.end, end.end)
-            g = embedded(nfa[0], body) if small else _nfa(nfa, tree.body, limit, depth + 1, False)
+            g = embedded(nfa[0], body) if embeds_body else _nfa(nfa, tree.body, limit, depth + 1, False)
             nfa.epsilon(f.end, g.start)
             f.end = g.end
         nfa.epsilon(f.end, end.end)

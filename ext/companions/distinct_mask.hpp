@@ -1,11 +1,11 @@
 // Masks and commits for arrays whose items must differ (json/distinct.hpp). Conditions that the tables cannot express
-// are tried.
+// are checked by trial commits.
 //
 // The mask that ignores the condition allows every token it should, and few that it should not: tokens that end a
 // repeated item, and tokens after which only such ends are left ("tr" where true was an item). The first kind is found
-// by scanning the tokens that can end a value. The second kind is found along the vocabulary's trie, as far as an item
-// may repeat. If terminals can continue with a byte that no earlier item has there, a token is allowed. The others are
-// committed on trial, and their continuations are searched (distinct_search.hpp).
+// by scanning the tokens that can end a value. The second kind is found by walking the vocabulary's trie while the item
+// may still equal an earlier one. If the grammar allows a next byte that no earlier item has at this place, the token is
+// allowed without a trial. All others are committed on trial, and their continuations are searched (distinct_search.hpp).
 #pragma once
 #include <unordered_map>
 

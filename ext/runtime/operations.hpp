@@ -275,7 +275,7 @@ template <class Policy> class Operations {
     }
 
   private:
-    static constexpr size_t kKeySize = 1 << 11;  // most numbers in the key of a finished mask: as large as the mask
+    static constexpr size_t kKeySize = 1 << 11;  // maximum length, in int32, of a cached mask's key; a longer key would take more memory than the mask
 
     const Access access_;
     const Tables& tables_;

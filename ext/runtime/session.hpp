@@ -44,7 +44,8 @@ template <class... Companions> class Session final : public Decoder {
     int64_t min_tokens() const override {
         const int64_t least = budget_.least(*engine_, now_);
         if (least >= TokensToEnd::kNever)
-            throw Unsupported("no end of this text was found whose terminals the vocabulary spells one by one");
+            throw Unsupported("the number of tokens to the end is not known: no end of this text was found whose terminals the "
+                              "vocabulary's tokens can write one by one");
         return least ? least - !has_end_token() : 0;
     }
     bool has_min_tokens() const override { return !engine_->why_no_budgets(); }

@@ -33,7 +33,7 @@ class TextTokens {
         }
         of_hubs_ = std::move(of_hubs);
     }
-    // Returns the largest number over all texts, from any byte on.
+    // Returns the most tokens that any text still needs from any of its bytes to its end.
     uint16_t most() const { return most_; }
     uint16_t least(const Place& p) const {
         if (const int64_t hub = of_hubs_.empty() ? -1 : table_.find_hub(p); hub >= 0) return of_hubs_[hub];

@@ -30,8 +30,8 @@ _TYPES = ("string", "number", "boolean", "null", "array", "object")
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How a property is written: `key`, its name, `after_key`, then a label and `value` if types are labelled, the
-    value, its end.
+    """How a property is written: `key`, the name and `after_key`; then, if types are labelled, the type's label and the
+    separator `value`; then the property's value and its end.
 
     types: the label of each type of JSON, between `after_key` and `value`; empty if types are not labelled.
     stop, tail: the end of a value: `stop` ends it, and `tail` is the rest, with NAME for the name.

@@ -133,7 +133,7 @@ def constraint(name: str) -> wfsa.Constraint:
 
 
 def at_once(of: wfsa.Constraint, data: bytes) -> None:
-    """Commit all bytes at once, then byte by byte, and roll back."""
+    """Commit all bytes in one call, compute a mask, and roll the commit back."""
     state = of.start()
     assert state.commit_bytes(data), "refused"
     state.get_mask()

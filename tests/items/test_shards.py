@@ -332,7 +332,7 @@ def most_rows(n_levels: int, code_bytes: int) -> int:
 
 
 def wide(n: int, first: tuple[int, int] = (0, 1000), seed: int = 0) -> tuple[Any, Any]:
-    """Return rows of three codes of 1,000, with first codes of a range."""
+    """Return n rows of three codes below 1,000, the first code within `first`, and shuffled ids from the seed on."""
     rng = np.random.default_rng(seed)
     rows = rng.integers(0, 1000, (n, 3)).astype(np.uint16)
     rows[:, 0] = rng.integers(*first, n)

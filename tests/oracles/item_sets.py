@@ -12,7 +12,9 @@ Sequence_ = tuple[int, ...]
 
 
 class Step(NamedTuple):
-    """One selected continuation: tokens so far (-1 after an end), score, beam, done."""
+    """One selected continuation of a beam: `prefix`, the tokens before it; `ended`, whether it had ended already; its
+    `score`; the number of the `beam`; its `token`, -1 if `ended`.
+    """
 
     prefix: Sequence_
     ended: bool

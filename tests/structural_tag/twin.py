@@ -38,7 +38,9 @@ def _starts(text: str, word: str, place: int) -> bool:
 
 
 def _by_token(text: str, start: int, word: str, n: int, stops: Iterable[str]) -> set[int]:
-    """Return the places where free text may end before `word`, if the next token is one of its first `n` letters."""
+    """Return the places where free text may end and `word` may begin, such that the next special token of the text is
+    one of the first `n` letters of `word`.
+    """
     places = {_free_to(text, start) - k for k in range(n) if word[k] == NAMED}
     clear = [p for p in places if p >= start and _starts(text, word, p) and _first(text[:p], start, stops)[0] < 0]
     return {p for p in clear if TOKEN in text[p : p + n]}

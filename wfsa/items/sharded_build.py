@@ -218,7 +218,8 @@ def build_sharded(
     filled = [one for one in packed if one is not None]
     kinds = {one.ids for one in filled}
     if len(kinds) > 1:
-        raise ItemError(f"item ids are {' in some files and '.join(sorted(map(str, kinds)))} in others")
+        listed = ", ".join(sorted(map(str, kinds)))
+        raise ItemError(f"item ids are of different kinds in different files: {listed}; use one kind")
     _check_head(spec, levels, min((one.shortest for one in filled), default=len(levels)))
     latest = _earlier(place)  # the serial has risen if a change was published in the meantime
     if latest is not None and {*latest.deltas} - {*(() if earlier is None else earlier.deltas)}:

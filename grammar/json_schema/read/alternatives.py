@@ -315,8 +315,9 @@ class Alternatives(Comparisons):
     def _absorbed(self, left: list[Shape], right: list[Shape]) -> tuple[list[Shape], list[Shape], list[Shape]]:
         """Return the shapes of either union that lie within one of the other, and the remaining shapes of both.
 
-        The former are in the intersection as a whole; all else they would meet gives parts of them.  The rest of the
-        intersection lies between the remaining shapes.  Complements of similar shapes share most alternatives, and
+        A shape that lies within a shape of the other union belongs to the intersection unchanged.  Its products with
+        other shapes would add only subsets of it, so they are skipped.  Only the remaining shapes are intersected in
+        pairs.  Complements of similar shapes share most alternatives, and
         without this step each product would multiply them.
         """
         self._spend(len(left) * len(right), left[0].path)

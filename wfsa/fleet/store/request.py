@@ -64,7 +64,10 @@ class Request:
 
     @Boundary(SchemaError)
     def text(self) -> str | None:
-        """Return the source as text, or None if that takes time; equal texts of one kind are equal sources."""
+        """Return the source as text, for a quick comparison: equal texts of one kind are equal sources.
+
+        None if ``json.dumps`` cannot write the source.
+        """
         if isinstance(self.source, str):
             return self.source
         try:
