@@ -37,7 +37,7 @@ struct Frame {
     const KeyTree* items = nullptr;  // items of an array, by number
     ValueParts parts;  // parts of the frame's own value
     bool array, in_array;  // whether it is an array; whether it is inside an array, and thus needs a number
-    bool within;  // whether an enclosing item may still equal an earlier one, as far as its text outside this frame tells
+    bool within;  // whether an enclosing item may still equal an earlier one, judged by its text outside this frame
 
     bool may_repeat() const { return (array && items) || (within && parts.seen); }
 };
