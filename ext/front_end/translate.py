@@ -16,6 +16,7 @@ Python gets it, and a build in which one did not get it fails.
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -35,7 +36,11 @@ GROUP = "wfsa.grammar.compiled"  # mypyc adds __mypyc
 # Modules and folders under grammar/ that stay Python.
 INTERPRETED = (
     # Other front ends, which are short and seldom run.
-    "guidance", "lark", "notation", "structural_tag", "inline.py", "token_ids.py",
+    "guidance", "lark", "notation", "inline.py", "token_ids.py",
+    # The same; two other modules of the folder have subclasses of compiled classes, so they are compiled, too.
+    "structural_tag/calls.py", "structural_tag/fields.py", "structural_tag/lowering.py",
+    "structural_tag/schema_numbers.py", "structural_tag/tools.py", "structural_tag/xml_styles.py",
+    "structural_tag/xml_values.py",
     # They read the frames of tracebacks, and belong to threads.
     "boundary.py", "allowance.py",
     # What users construct: compiled classes check the types of their arguments, by other messages; they have no
@@ -76,6 +81,39 @@ def modules(grammar: Path) -> Iterator[str]:
             yield name
 
 
+def check_bases(root: Path, compiled: set[str]) -> None:
+    """Raise SystemExit if an interpreted class inherits from a class of a module in `compiled`.
+
+    `root` is the folder of the package ``wfsa``; modules are named as in Python.  Python refuses such a class at run
+    time, when its module is imported.
+    """
+    for path in sorted([*(root / "wfsa").rglob("*.py"), *(root / "wfsa" / "grammar").rglob("*.py")]):  # may be a link
+        parts = path.relative_to(root).with_suffix("").parts
+        if ".".join(parts) in compiled:
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        origins = {}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom):
+                start = ".".join(parts[: len(parts) - node.level]) if node.level else ""
+                module = ".".join(filter(None, (start, node.module)))
+                origins |= {name.asname or name.name: f"{module}.{name.name}" for name in node.names}
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.ClassDef):
+                continue
+            for base in map(ast.unparse, node.bases):
+                module, _, name = origins.get(base, "").rpartition(".")
+                if module in compiled and not _is_exception(root, module, name):
+                    raise SystemExit(f"{path}: the interpreted class {node.name} inherits from {module}.{name}")
+
+
+def _is_exception(root: Path, module: str, name: str) -> bool:
+    """Whether a class of a module has a base called ``...Error``: mypyc leaves exceptions open to subclasses."""
+    tree = ast.parse((root / (module.replace(".", "/") + ".py")).read_text(encoding="utf-8"))
+    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == name]
+    return any(ast.unparse(base).endswith("Error") for node in classes for base in node.bases)
+
+
 def extensions() -> list[Extension]:
     """Translate the front end; returns one extension with all the code and a small one for each module."""
     build = ROOT / BUILD
@@ -86,6 +124,7 @@ def extensions() -> list[Extension]:
     (sources / "wfsa" / "__init__.py").touch()  # the real one imports everything
     (sources / "mypy.ini").write_text(CONFIG, encoding="utf-8")
     paths = [f"wfsa/grammar/{name}" for name in modules(sources / "wfsa" / "grammar")]
+    check_bases(ROOT if (ROOT / "wfsa" / "grammar").exists() else sources, {p[:-3].replace("/", ".") for p in paths})
     run = [sys.executable, "-c", PROGRAM, GROUP, *paths]
     done = subprocess.run(run, cwd=sources, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode:

@@ -75,12 +75,12 @@ def read_arguments(
 class _ArgumentLowering(Lowering):
     """Makes the grammar of one schema's arguments in a style.  Values that are JSON have their own lowering."""
 
-    __slots__ = ("_constants", "_style_shapes", "closing", "ends", "json", "style")
-    out: StyleProductions
+    __slots__ = ("_constants", "_style_shapes", "closing", "ends", "json", "style", "styled")
 
     def __init__(self, document: Document, style: Style, ends: Ends) -> None:
         self.json = Lowering(document)
-        super().__init__(document, self.json.read, StyleProductions(self.json.out, style, ends.written))
+        self.styled = StyleProductions(self.json.out, style, ends.written)
+        super().__init__(document, self.json.read, self.styled)
         self.style, self.ends = style, ends
         self.closing = replace(document.options, additional_properties="forbid")
         self._constants: dict[int, dict[str, Any]] = {}  # by the id of a value, which the schema keeps alive
@@ -94,7 +94,7 @@ class _ArgumentLowering(Lowering):
             start = self.containers(shapes, OBJECT, "$")
         while self.json.drain() or self.drain():
             pass
-        self.json.may_be_empty |= self.may_be_empty or self.out.has_dead
+        self.json.may_be_empty |= self.may_be_empty or self.styled.has_dead
         return self.json.grammar(start, "$")
 
     def _closed(self, handle: Handle) -> list[Shape]:
@@ -111,7 +111,7 @@ class _ArgumentLowering(Lowering):
 
     def union(self, shapes: list[Shape], path: str) -> Symbol:
         """Return the symbol of a value with its end; it begins after the key."""
-        out, types, ways = self.out, self.style.types, Parts(path)
+        out, types, ways = self.styled, self.style.types, Parts(path)
         if any(s.mask & STRING for s in shapes):
             ways.take(self.text(shapes, path))
         end = out.text(self.style.stop, path)
@@ -138,7 +138,7 @@ class _ArgumentLowering(Lowering):
 
     def type_label(self, label: str, path: str) -> tuple[int, ...]:
         """Return the symbols of the label of a value's type."""
-        return self.out.text(label + self.style.value, path) if self.style.types else ()
+        return self.styled.text(label + self.style.value, path) if self.style.types else ()
 
     def containers(self, shapes: list[Shape], kind: int, path: str) -> Symbol:
         """Return the symbol of some shapes' objects or arrays in the style; `kind` says which."""
@@ -152,7 +152,7 @@ class _ArgumentLowering(Lowering):
                     parts.take(Empty(NO_VALUE, shape.path))
             elif shape.mask & kind:
                 parts.take(self.nested(shape, kind))
-        return parts.union(self.out)
+        return parts.union(self.styled)
 
     def constant(self, value: Any, path: str) -> Shape:
         """Return the shape of one object or array."""
@@ -195,8 +195,9 @@ class _ArgumentLowering(Lowering):
     def _ended(self, texts: Regular | None, path: str) -> int:
         if texts is not None and self.style.trims:
             texts = untrimmed(texts)
-        symbols = self.out.symbols(self.ends.ended(texts, self.style.stop, self.document.barred), path)
-        return self.out.sequence((*self.type_label(self.style.types.get("string", ""), path), *symbols), "text", path)
+        symbols = self.styled.symbols(self.ends.ended(texts, self.style.stop, self.document.barred), path)
+        label = self.type_label(self.style.types.get("string", ""), path)
+        return self.styled.sequence((*label, *symbols), "text", path)
 
     def ends_in(self, word: bytes) -> bool:
         """Whether the end of a value occurs in a text."""
