@@ -132,3 +132,31 @@ def same_beams(wanted: Beams, got: Beams, close: float = 0.0) -> None:
             assert abs(g.scores[request, m] - scores[m]) <= close
             swaps = have in rows[0] and abs(scores[rows[0].index(have)] - scores[m]) <= 2 * close
             assert swaps or abs(scores[m] - last) <= 2 * close, (want, have)
+
+
+def check_pieces(case: Case, items: Any, put: Any = np.asarray, get: Any = np.asarray) -> None:
+    """Check masks, children and advances of every node against the compiled ones.
+
+    put, get: from an array of NumPy to one of the back end, and back.
+    """
+    index, nodes = case.index, all_nodes(case.index)
+    n = len(nodes)
+    per_node = None if case.filters is None else [case.filters[at % len(case.filters)] for at in range(n)]
+    own, filters = put(nodes), items.filters(per_node, n)
+    np.testing.assert_array_equal(get(items.allowed(own, filters)), index.allowed(nodes, per_node))
+
+    logits = np.random.default_rng(case.seed).normal(size=(n, index.logits_size)).astype(np.float32)
+    masked = get(items.mask_logits(put(logits), own, filters))
+    np.testing.assert_array_equal(masked, index.mask_logits(logits, nodes, per_node))
+
+    tokens, children = (get(x) for x in items.children(own, filters))
+    indptr, want_tokens, want_children = index.children(nodes, per_node)
+    keep = tokens >= 0
+    np.testing.assert_array_equal(keep.sum(1), np.diff(indptr))
+    np.testing.assert_array_equal(tokens[keep], want_tokens)
+    np.testing.assert_array_equal(children[keep], want_children)
+
+    every = np.arange(-1, index.logits_size + 1, dtype=np.int64)
+    grid, choice = np.repeat(nodes[:, None], len(every), 1), np.repeat(every[None], n, 0)
+    actual = get(items.advance(put(grid), put(choice), filters))
+    np.testing.assert_array_equal(actual, index.advance(grid, choice, per_node))

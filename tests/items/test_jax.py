@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.items.backends import Case, all_nodes, cases, logits_for, same_beams, searches
+from tests.items.backends import Case, cases, check_pieces, logits_for, same_beams, searches
 from wfsa.errors import ItemError
 from wfsa.items import Beams, ItemFilter, ItemIndex
 from wfsa.items.backends.numpy import NumpyOps
@@ -138,7 +138,8 @@ def small(name: str) -> Case:
     "name", ["interval, end", "csr", *(pytest.param(name, marks=NIGHT) for name in ("interval", "csr, end"))]
 )
 def test_pieces_of_small_indexes(name: str) -> None:
-    check_pieces(small(name))
+    case = small(name)
+    check_pieces(case, JaxItems(case.index))
 
 
 def short(beams: Beams) -> Beams:
@@ -200,33 +201,7 @@ def eagerly(jit: bool) -> Any:
 @RANDOM
 def test_pieces(jit: bool, case: Case) -> None:
     with eagerly(jit):
-        check_pieces(case)
-
-
-def check_pieces(case: Case) -> None:
-    """Check masks, children and advances of every node against the compiled ones."""
-    index, items = case.index, JaxItems(case.index)
-    nodes = all_nodes(index)
-    n = len(nodes)
-    per_node = None if case.filters is None else [case.filters[at % len(case.filters)] for at in range(n)]
-    filters = items.filters(per_node, n)
-    np.testing.assert_array_equal(items.allowed(nodes, filters), index.allowed(nodes, per_node))
-
-    logits = np.random.default_rng(case.seed).normal(size=(n, index.logits_size)).astype(np.float32)
-    masked = items.mask_logits(logits, nodes, filters)
-    np.testing.assert_array_equal(masked, index.mask_logits(logits, nodes, per_node))
-
-    tokens, children = (np.asarray(x) for x in items.children(nodes, filters))
-    indptr, want_tokens, want_children = index.children(nodes, per_node)
-    keep = tokens >= 0
-    np.testing.assert_array_equal(keep.sum(1), np.diff(indptr))
-    np.testing.assert_array_equal(tokens[keep], want_tokens)
-    np.testing.assert_array_equal(children[keep], want_children)
-
-    every = np.arange(-1, index.logits_size + 1, dtype=np.int64)
-    grid, choice = np.repeat(nodes[:, None], len(every), 1), np.repeat(every[None], n, 0)
-    actual = items.advance(grid, choice, filters)
-    np.testing.assert_array_equal(actual, index.advance(grid, choice, per_node))
+        check_pieces(case, JaxItems(case.index))
 
 
 @pytest.mark.slow

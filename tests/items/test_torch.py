@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.items.backends import Case, all_nodes, cases, same_beams, searches
+from tests.items.backends import Case, cases, check_pieces, same_beams, searches
 from wfsa.errors import ItemError
 from wfsa.items import Beams, ItemFilter, ItemIndex
 
@@ -35,28 +35,8 @@ def back(beams: Beams) -> Beams:
 @given(case=cases())
 @QUICK
 def test_pieces(device: str, case: Case) -> None:
-    index, items = case.index, TorchItems(case.index, device)
-    nodes = all_nodes(index)
-    n = len(nodes)
-    per_node = None if case.filters is None else [case.filters[at % len(case.filters)] for at in range(n)]
-    given_, filters = torch.tensor(nodes, device=device), items.filters(per_node, n)
-    np.testing.assert_array_equal(items.allowed(given_, filters).cpu().numpy(), index.allowed(nodes, per_node))
-
-    logits = np.random.default_rng(case.seed).normal(size=(n, index.logits_size)).astype(np.float32)
-    masked = items.mask_logits(torch.tensor(logits, device=device), given_, filters)
-    np.testing.assert_array_equal(masked.cpu().numpy(), index.mask_logits(logits, nodes, per_node))
-
-    tokens, children = (x.cpu().numpy() for x in items.children(given_, filters))
-    indptr, want_tokens, want_children = index.children(nodes, per_node)
-    keep = tokens >= 0
-    np.testing.assert_array_equal(keep.sum(1), np.diff(indptr))
-    np.testing.assert_array_equal(tokens[keep], want_tokens)
-    np.testing.assert_array_equal(children[keep], want_children)
-
-    every = np.arange(-1, index.logits_size + 1, dtype=np.int64)
-    grid, choice = np.repeat(nodes[:, None], len(every), 1), np.repeat(every[None], n, 0)
-    actual = items.advance(torch.tensor(grid, device=device), torch.tensor(choice, device=device), filters)
-    np.testing.assert_array_equal(actual.cpu().numpy(), index.advance(grid, choice, per_node))
+    put = partial(torch.tensor, device=device)
+    check_pieces(case, TorchItems(case.index, device), put, lambda array: array.cpu().numpy())
 
 
 @pytest.mark.parametrize("device", DEVICES)
