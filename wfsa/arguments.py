@@ -7,7 +7,7 @@ Python's own message would name the constructor of a dataclass that the caller n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import fields
 from difflib import get_close_matches
 from typing import Any
@@ -17,6 +17,7 @@ from wfsa.grammar.json_schema import SchemaOptions
 
 COMPILE_FIELDS = frozenset(field.name for field in fields(CompileOptions))
 SCHEMA_FIELDS = frozenset(field.name for field in fields(SchemaOptions))
+ALL_FIELDS = COMPILE_FIELDS | SCHEMA_FIELDS
 
 
 def compile_options(function: str, keywords: Mapping[str, Any]) -> CompileOptions:
@@ -36,22 +37,21 @@ def schema_options(function: str, keywords: Mapping[str, Any]) -> SchemaOptions:
 
 def both_options(function: str, keywords: Mapping[str, Any]) -> tuple[SchemaOptions, CompileOptions]:
     """Returns both kinds of options in the keywords of `function`. Raises as `compile_options`."""
-    refuse_unknown(function, keywords, COMPILE_FIELDS | SCHEMA_FIELDS)
+    refuse_unknown(function, keywords, ALL_FIELDS)
     return (
         SchemaOptions(**{name: value for name, value in keywords.items() if name in SCHEMA_FIELDS}),
         CompileOptions(**{name: value for name, value in keywords.items() if name in COMPILE_FIELDS}),
     )
 
 
-def refuse_unknown(function: str, names: Iterable[str], allowed: Iterable[str]) -> None:
+def refuse_unknown(function: str, names: Iterable[str], allowed: Set[str]) -> None:
     """Raises TypeError if a name is not in `allowed`, the keywords of `function`."""
-    allowed = sorted(allowed)
     for name in names:
         if name in allowed:
             continue
         if name in SCHEMA_FIELDS:
             remedy = f"{name} is an option of JSON Schemas"
         else:
-            near = get_close_matches(name, allowed, 1)
-            remedy = f"the closest name is {near[0]}" if near else f"it takes {', '.join(allowed)}"
+            near = get_close_matches(name, sorted(allowed), 1)
+            remedy = f"the closest name is {near[0]}" if near else f"it takes {', '.join(sorted(allowed))}"
         raise TypeError(f"{function}() has no argument {name!r}: {remedy}")

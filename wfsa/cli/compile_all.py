@@ -51,9 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     from wfsa.fleet.farm import compile_all, read_sources
     from wfsa.grammar.json_schema import SchemaOptions
 
-    given = option_settings.read(arguments.set, CompileOptions, SchemaOptions)
-    if arguments.lenient:
-        given["lenient"] = True
+    given = option_settings.read(arguments.set, CompileOptions, SchemaOptions, lenient=arguments.lenient)
     if "mode" in given:
         raise WfsaError("--set mode: a store contains only constraints compiled ahead; omit the option")
     vocabs: dict[str, wfsa.Vocab] = {}

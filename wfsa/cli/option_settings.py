@@ -24,9 +24,10 @@ def fields(options: type) -> set[str]:
     return {field.name for field in dataclasses.fields(options)} - _NO_TEXT
 
 
-def read(settings: Sequence[str], *options: type) -> dict[str, Any]:
+def read(settings: Sequence[str], *options: type, lenient: bool = False) -> dict[str, Any]:
     """Returns the fields of these classes that ``--set`` gives; a value is read as JSON if it is, else a string.
 
+    lenient: whether ``--lenient`` adds its option.
     Raises WfsaError for an unknown name or a value that its class refuses.
     """
     names = set().union(*map(fields, options))
@@ -46,4 +47,4 @@ def read(settings: Sequence[str], *options: type) -> dict[str, Any]:
             kind(**{name: value for name, value in chosen.items() if name in fields(kind)})
         except TypeError as error:  # a value of another type than the option's
             raise WfsaError(f"--set: {error}") from None
-    return chosen
+    return {**chosen, "lenient": True} if lenient else chosen

@@ -39,8 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    given = option_settings.read(arguments.set, SchemaOptions)
-    options = SchemaOptions(**({**given, "lenient": True} if arguments.lenient else given))
+    options = SchemaOptions(**option_settings.read(arguments.set, SchemaOptions, lenient=arguments.lenient))
     text = read_bytes(arguments.source)
     if arguments.tools:
         try:

@@ -38,9 +38,7 @@ def compile_source(
     if lenient and kind != "json-schema":
         raise WfsaError("--lenient is for JSON Schemas")
     of_schema = [SchemaOptions] if kind == "json-schema" else []
-    options |= option_settings.read(settings, CompileOptions, *of_schema)
-    if lenient:
-        options["lenient"] = True
+    options |= option_settings.read(settings, CompileOptions, *of_schema, lenient=lenient)
     compilers: dict[str, Callable[..., Any]] = {
         "json-schema": wfsa.compile_json_schema,
         "lark": wfsa.compile_lark,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from wfsa.arguments import COMPILE_FIELDS, SCHEMA_FIELDS
+from wfsa.arguments import ALL_FIELDS
 from wfsa.errors import DecodingError, DecodingWarning, DocumentError
 from wfsa.integrations.schemas import reader_of
 
@@ -82,9 +82,8 @@ def generate(
         raise DecodingError(f"{len(schemas)} schemas for {len(listed)} prompts; give one for all, or one per prompt")
     if any(one is None for one in schemas):
         raise DecodingError("a schema is None; leave out prompts without a schema, which need no wfsa")
-    known = COMPILE_FIELDS | SCHEMA_FIELDS
-    options = {name: value for name, value in keywords.items() if name in known}
-    generate_keywords = {name: value for name, value in keywords.items() if name not in known}
+    options = {name: value for name, value in keywords.items() if name in ALL_FIELDS}
+    generate_keywords = {name: value for name, value in keywords.items() if name not in ALL_FIELDS}
     masked = logits_processor(
         schema if not isinstance(schema, (list, tuple)) else schemas, tokenizer, model=model,
         max_new_tokens=max_new_tokens, wrap_up=wrap_up, **options,

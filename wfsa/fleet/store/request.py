@@ -17,7 +17,7 @@ import json
 import math
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
@@ -36,7 +36,6 @@ from wfsa.vocab import Vocab
 
 RELEASE: Final = f"{__version__}-{constraint_file.VERSION}.{text_file.VERSION}"  # folder of this release's files
 _OF_SCHEMAS: Final = ("json", "json_object", "structural_tag")
-_DEFAULTS: Final = SchemaOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +88,8 @@ class Request:
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def _chosen(self) -> dict[str, Any]:
-        chosen = {f.name: getattr(self.schema_options, f.name) for f in fields(SchemaOptions) if f.name != "registry"}
-        chosen = {name: value for name, value in chosen.items() if value != getattr(_DEFAULTS, name)}
-        registry = self.schema_options.registry
+        chosen = self.schema_options.keywords()
+        registry = chosen.pop("registry", None)
         if registry is not None:
             # a registry of referencing, which may fetch
             if not isinstance(registry, Mapping) or hasattr(registry, "contents"):
