@@ -32,6 +32,10 @@ NEWEST_TESTS ?= tests
 COMPILED_TESTS ?= tests/json_schema
 THREAD_TESTS ?= tests/engine/test_threads.py tests/engine/test_generations.py tests/engine/test_background.py
 
+# Some containers set this variable. Every process would then compile all modules that it imports: `import wfsa` would take
+# twice the time, and the tests start several hundred processes.
+unexport PYTHONDONTWRITEBYTECODE
+
 VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install --disable-pip-version-check --quiet --constraint tests/pins.txt
