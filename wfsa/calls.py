@@ -21,7 +21,7 @@ from wfsa.grammar.json_schema.read.python_types import is_function, is_type, typ
 from wfsa.grammar.json_schema.read.sources import from_text, to_text
 from wfsa.grammar.json_schema.tools import ToolSchema, listed_tools
 from wfsa.grammar.structural_tag.calls import WrittenCall, read_written_calls
-from wfsa.grammar.structural_tag.tools import FORMATS, require_format
+from wfsa.grammar.structural_tag.formats import require_format
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -76,7 +76,7 @@ class Calls(list[Call]):
 
 @dataclass(frozen=True, slots=True)
 class CallReader:
-    """A reader of calls of these tools in a format, one of `FORMATS`; None for a single call as JSON."""
+    """A reader of calls of these tools in a format, a name of a format; None for a single call as JSON."""
 
     tools: tuple[ToolSchema, ...]
     format: str | None
@@ -93,7 +93,7 @@ class CallReader:
 
     def to_data(self) -> dict[str, Any]:
         """Returns the reader as JSON values, without the Python types of the tools."""
-        is_needed = self.format is not None and FORMATS[self.format].style != "json"
+        is_needed = self.format is not None and require_format(self.format).style != "json"
         schemas = [to_text(SchemaSource(tool.schema, self.options)) if is_needed else None for tool in self.tools]
         names = [tool.name for tool in self.tools]
         return {"format": self.format, "tools": [list(pair) for pair in zip(names, schemas, strict=True)]}

@@ -229,7 +229,7 @@ def compile_tools(
     tools: an OpenAI, MCP or Anthropic list, a list of pydantic models or Python functions, or a dict of these by name;
         wfsa/grammar/json_schema/tools.py lists the forms. A ``response_format`` is compiled to its documents.
     format: how the model's chat template writes calls: "hermes", "llama3", "mistral", "deepseek_v31" and so on, as in
-        `wfsa.grammar.structural_tag.tools.FORMATS`. None: one call, ``{"name": <tool>, "arguments": {...}}``.
+        `wfsa.grammar.structural_tag.formats`. None: one call, ``{"name": <tool>, "arguments": {...}}``.
     tool_choice: only with a format. "auto", the default: text and calls; "required": at least one call; "none": text
         without a call; a tool's name, or OpenAI's object for one: calls of that tool.
     parallel: whether an answer may have several calls.

@@ -4,15 +4,15 @@ Every text under a constraint of tools can be read, in every format.  If a mark 
 JSON around it shows where the string ends; so marks are never searched for in JSON.  In XML-like styles no value
 contains its end (:mod:`.arguments`).
 
-    a format with an opening    text up to the opening, then calls with separators, then the closing
-    others                      text in which each call begins where the trigger first occurs
-    "llama3"                    the whole text is calls, or has none
-    no format                   one JSON object: the name and the arguments
+    section      text up to the opening, then calls with separators, then the closing
+    triggered    text in which each call begins where the trigger first occurs
+    whole        the whole text is calls, or has none
+    framed       a text in front of calls, calls, or a text, each between a begin and an end
+    no format    one JSON object: the name and the arguments
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from wfsa.errors import DecodingError
 
 from ..json_schema.options import SchemaOptions
 from ..json_schema.tools import ToolSchema
-from .tools import FORMATS, PYTHON_TAG, CallFormat, trigger_of
+from .formats import CallFormat, Frame, require_format
 from .xml_styles import STYLES
 from .xml_values import WHITE, Cursor, read_json_value, read_xml_arguments
 
@@ -46,15 +46,18 @@ def read_written_calls(
 ) -> WrittenCalls:
     """Read the calls in a text.
 
-    form: one of `FORMATS`; None for one call as JSON.  options: those with which the schemas were compiled.
+    form: the name of a format; None for one call as JSON.  options: those with which the schemas were compiled.
     Raises DecodingError, with the place, for a call that is incomplete or not in the format.
     """
     if form is None:
         return WrittenCalls([_plain_call(text, tools)], [])
-    reader = _Reader(text, tools, FORMATS[form], options)
-    if form == "llama3":
-        return reader.llama3()
-    return reader.in_section() if FORMATS[form].opening else reader.triggered()
+    written = require_format(form)
+    reader = _Reader(text, tools, written, options)
+    if written.text is not None:
+        return reader.framed()
+    if written.whole:
+        return reader.whole()
+    return reader.in_section() if written.opening else reader.triggered()
 
 
 def _plain_call(text: str, tools: Sequence[ToolSchema]) -> WrittenCall:
@@ -77,24 +80,28 @@ def _names(tools: Sequence[ToolSchema]) -> str:
 class _Reader:
     def __init__(self, text: str, tools: Sequence[ToolSchema], form: CallFormat, options: SchemaOptions) -> None:
         self.cursor, self.form, self.options = Cursor(text), form, options
-        begins = [
-            ((json.dumps(t.name, ensure_ascii=False) if form.is_quoted else t.name) + form.after_name, t) for t in tools
-        ]  # fmt: skip
+        begins = [(form.spelled(t.name) + form.after_name, t) for t in tools]
         self.begins = sorted(begins, key=lambda one: -len(one[0]))  # a name may begin with another
         self.tools = tools
 
     def in_section(self) -> WrittenCalls:
-        cursor, form = self.cursor, self.form
-        begin = cursor.text.find(form.opening)
+        cursor = self.cursor
+        begin = cursor.text.find(self.form.first_mark())
         if begin < 0:
             return WrittenCalls([], [cursor.text])
-        cursor.at = begin + len(form.opening)
-        calls = list(self.row(form.closing))
-        cursor.take(form.closing)
+        cursor.at = begin
+        calls = self.section()
         return WrittenCalls(calls, [cursor.text[:begin], cursor.text[cursor.at :]])
 
+    def section(self) -> list[WrittenCall]:
+        """Read the opening, calls, and the closing."""
+        self.cursor.take(self.form.opening)
+        calls = list(self.row(self.form.closing))
+        self.cursor.take(self.form.closing)
+        return calls
+
     def triggered(self) -> WrittenCalls:
-        cursor, trigger = self.cursor, trigger_of(self.form)
+        cursor, trigger = self.cursor, self.form.first_mark()
         calls, pieces, done = [], [], 0
         while (begin := cursor.text.find(trigger, done)) >= 0:
             pieces.append(cursor.text[done:begin])
@@ -103,32 +110,66 @@ class _Reader:
             done = cursor.at
         return WrittenCalls(calls, [*pieces, cursor.text[done:]])
 
-    def llama3(self) -> WrittenCalls:
-        cursor = self.cursor
+    def whole(self) -> WrittenCalls:
+        cursor, form = self.cursor, self.form
         text = cursor.text
-        is_tagged = cursor.has(PYTHON_TAG)
-        if is_tagged:
-            cursor.take(PYTHON_TAG)
-        if not cursor.has("{"):
+        has_prefix = bool(form.prefix) and cursor.has(form.prefix)
+        if has_prefix:
+            cursor.take(form.prefix)
+        if not cursor.has(form.whole):
             return WrittenCalls([], [text])
         try:
-            return WrittenCalls(list(self.row("")), [text[cursor.at :]])
+            return WrittenCalls(self.section(), [text[cursor.at :]])
         except DecodingError:
-            if is_tagged:  # a text may also begin with the tag
+            if has_prefix:  # a text may also begin with the prefix
                 return WrittenCalls([], [text])
             raise
+
+    def framed(self) -> WrittenCalls:
+        cursor, form = self.cursor, self.form
+        begin = form.opening or form.begin
+        outside = [] if cursor.has(begin) else [self.message()]
+        calls = self.section() if cursor.has(begin) else []
+        if form.trailer and cursor.has(form.trailer):
+            cursor.take(form.trailer)
+        return WrittenCalls(calls, [*outside, cursor.text[cursor.at :]])
+
+    def message(self) -> str:
+        """Read a message with text, and return the text."""
+        cursor = self.cursor
+        frames = [frame for frame in (self.form.before, self.form.text) if frame is not None]
+        for frame in frames:
+            if cursor.has(frame.begin):
+                cursor.take(frame.begin)
+                return self.text_of(frame)
+        for frame in frames:
+            if frame.may_be_open:
+                return self.text_of(frame)
+        cursor.fail(f"the begin of a message is missing ({', '.join(repr(frame.begin) for frame in frames)})")
+
+    def text_of(self, frame: Frame) -> str:
+        cursor = self.cursor
+        if frame.end:
+            return cursor.until(frame.end)
+        text, cursor.at = cursor.text[cursor.at :], len(cursor.text)
+        return text
 
     def row(self, closing: str) -> Iterator[WrittenCall]:
         """Read calls with separators between them, up to the closing, or as long as there are any."""
         yield self.call()
-        while not self.cursor.has(closing) if closing else self.cursor.has(self.form.separator + self.form.begin):
-            self.cursor.take(self.form.separator)
+        separator = self.form.separator
+        if separator is None:
+            return
+        while not self.cursor.has(closing) if closing else self.cursor.has(separator + self.form.begin):
+            self.cursor.take(separator)
             yield self.call()
 
     def call(self) -> WrittenCall:
         cursor, form = self.cursor, self.form
         begin = cursor.at
         cursor.take(form.begin)
+        if form.id_end:
+            cursor.until(form.id_end)
         name_start = cursor.at
         failed: DecodingError | None = None
         for written, tool in self.begins:

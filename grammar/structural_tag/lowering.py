@@ -190,7 +190,10 @@ class _Lowering:
 
     def ended(self, words: Regular | None, end: str, barred: frozenset[bytes]) -> Expr:
         marker = self.marker(end)
-        barred = barred - {marker.text}
+        heads = frozenset(bar for bar in barred if marker.text.startswith(bar))
+        if heads - {marker.text}:  # the text before the end contains no such bar, and the end begins with one
+            words = free_text(heads) if words is None else both(free_text(heads), words)
+        barred = barred - heads
         if words is None:
             return _until(After((marker,)), barred, None)
         by_bytes = both(text_until(marker.text, barred), cat(words, Literal(marker.text)))

@@ -1,11 +1,16 @@
 """The XML-like styles in which models write the arguments of a call: a begin and an end around each property.
 
-    qwen_xml             <parameter=KEY>VALUE</parameter>
+    qwen_xml, mimo_xml   <parameter=KEY>VALUE</parameter>
     minimax_xml          <parameter name="KEY">VALUE</parameter>
     minimax_m3_xml       ]<]minimax[>[<KEY>VALUE]<]minimax[>[</KEY>
     deepseek_xml         <｜DSML｜parameter name="KEY" string="true">VALUE</｜DSML｜parameter>
     deepseek_v4_1_xml    <｜DSML｜ parameter name="KEY" string="true">VALUE</｜DSML｜ parameter>
+    gigachat_xml         <｜GCML｜parameter name="KEY" string="true">VALUE</｜GCML｜parameter>
     glm_xml              <arg_key>KEY</arg_key><arg_value>VALUE</arg_value>
+    glm45_xml            <arg_key>KEY</arg_key>⏎<arg_value>VALUE</arg_value>
+    k2_xml               <ifm|arg_key>KEY</ifm|arg_key><ifm|arg_value>VALUE</ifm|arg_value>
+    step3_xml            <steptml:parameter name="KEY">VALUE</steptml:parameter>
+    minicpm_xml          <param name="KEY">VALUE</param>
     kimi_k3_xml          <|open|>argument key="KEY" type="string"<|sep|>VALUE<|close|>argument<|sep|>
     cohere_xml           <cofl:value name="KEY" type="raw">VALUE</cofl:value>
 
@@ -65,11 +70,18 @@ class Style:
         return next((f"a name must not contain {mark!r}" for mark in self.not_in_names if mark in name), None)
 
 
-def _dsml(space: str) -> Style:
+def _dsml(mark: str) -> Style:
     types = {kind: "true" if kind == "string" else "false" for kind in _TYPES}
     return Style(
-        f'<｜DSML｜{space}parameter name="', '" string="', f"</｜DSML｜{space}parameter>", value='">', types=types,
-        bars=(f"<｜DSML｜{space}parameter name=",), not_in_names=('"', "<", ">", "\n"),
+        f'<{mark}parameter name="', '" string="', f"</{mark}parameter>", value='">', types=types,
+        bars=(f"<{mark}parameter name=",), not_in_names=('"', "<", ">", "\n"),
+    )  # fmt: skip
+
+
+def _glm(prefix: str, between: str, *bars: str) -> Style:
+    key, value = f"{prefix}arg_key>", f"{prefix}arg_value>"
+    return Style(
+        f"<{key}", f"</{key}{between}<{value}", f"</{value}", bars=bars, not_in_names=(f"</{key}", "\n")
     )  # fmt: skip
 
 
@@ -78,6 +90,9 @@ STYLES: Mapping[str, Style] = {
     "qwen_xml": Style(
         "<parameter=", ">", "</parameter>", bars=("<parameter=", "</function>"), trims=True, not_in_names=(">", "\n")
     ),
+    "mimo_xml": Style(
+        "<parameter=", ">", "</parameter>", bars=("<parameter=", "</function>"), not_in_names=(">", "\n")
+    ),
     "minimax_xml": Style(
         '<parameter name="', '">', "</parameter>", bars=("<parameter name=", "</invoke>"),
         not_in_names=('"', ">", "\n"),
@@ -85,10 +100,18 @@ STYLES: Mapping[str, Style] = {
     "minimax_m3_xml": Style(
         "]<]minimax[>[<", ">", "]<]minimax[>[", "</NAME>", item="item", not_in_names=(">", "/", "]<]", "\n")
     ),
-    "deepseek_xml": _dsml(""),
-    "deepseek_v4_1_xml": _dsml(" "),
-    "glm_xml": Style(
-        "<arg_key>", "</arg_key><arg_value>", "</arg_value>", bars=("</tool_call>",), not_in_names=("</arg_key>", "\n")
+    "deepseek_xml": _dsml("｜DSML｜"),
+    "deepseek_v4_1_xml": _dsml("｜DSML｜ "),
+    "gigachat_xml": _dsml("｜GCML｜"),
+    "glm_xml": _glm("", "", "</tool_call>"),
+    "glm45_xml": _glm("", "\n", "</tool_call>"),
+    "k2_xml": _glm("ifm|", ""),
+    # Readers of these two search for the next "<", or read XML.
+    "step3_xml": Style(
+        '<steptml:parameter name="', '">', "</steptml:parameter>", bars=("<",), not_in_names=('"', "<", ">", "\n")
+    ),
+    "minicpm_xml": Style(
+        '<param name="', '">', "</param>", bars=("<", "&"), not_in_names=('"', "'", "<", ">", "&", "\n")
     ),
     "kimi_k3_xml": Style(
         '<|open|>argument key="', '" type="', "<|close|>argument<|sep|>", value='"<|sep|>',

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import wfsa
-from wfsa.grammar.structural_tag.tools import FORMATS
+from wfsa.grammar.structural_tag.formats import FORMATS
 
 pytest.importorskip("vllm")
 pytestmark = pytest.mark.engine

@@ -94,11 +94,11 @@ def _flat(begin: str, name_end: str, end: str, trims: bool = False) -> Callable[
     return read
 
 
-def _dsml(space: str) -> Callable[[_Reader], tuple[str, Value]]:
+def _dsml(mark: str) -> Callable[[_Reader], tuple[str, Value]]:
     def read(r: _Reader) -> tuple[str, Value]:
-        r.take(f'<｜DSML｜{space}parameter name="')
+        r.take(f'<{mark}parameter name="')
         name, is_text = r.until('" string="'), r.until('">')
-        value = r.until(f"</｜DSML｜{space}parameter>")
+        value = r.until(f"</{mark}parameter>")
         if is_text == "true":
             return name, [value]
         return name, [v for v in _as_json(value) if not isinstance(v, str)]
@@ -170,11 +170,17 @@ def _cohere(r: _Reader, named: bool = True) -> tuple[str, Value]:
 
 _PROPERTY: dict[str, Callable[[_Reader], tuple[str, Value]]] = {
     "qwen_xml": _flat("<parameter=", ">", "</parameter>", trims=True),
+    "mimo_xml": _flat("<parameter=", ">", "</parameter>"),
     "minimax_xml": _flat('<parameter name="', '">', "</parameter>"),
     "minimax_m3_xml": _minimax_m3,
-    "deepseek_xml": _dsml(""),
-    "deepseek_v4_1_xml": _dsml(" "),
+    "deepseek_xml": _dsml("｜DSML｜"),
+    "deepseek_v4_1_xml": _dsml("｜DSML｜ "),
+    "gigachat_xml": _dsml("｜GCML｜"),
     "glm_xml": _flat("<arg_key>", "</arg_key><arg_value>", "</arg_value>"),
+    "glm45_xml": _flat("<arg_key>", "</arg_key>\n<arg_value>", "</arg_value>"),
+    "k2_xml": _flat("<ifm|arg_key>", "</ifm|arg_key><ifm|arg_value>", "</ifm|arg_value>"),
+    "step3_xml": _flat('<steptml:parameter name="', '">', "</steptml:parameter>"),
+    "minicpm_xml": _flat('<param name="', '">', "</param>"),
     "kimi_k3_xml": _kimi,
     "cohere_xml": _cohere,
 }
@@ -202,20 +208,30 @@ def rendered(style: str, arguments: dict[str, Any]) -> str | None:
         return None
 
 
+_TAGS = {
+    "mimo_xml": ("<parameter=NAME>", "</parameter>"),
+    "minimax_xml": ('<parameter name="NAME">', "</parameter>"),
+    "glm_xml": ("<arg_key>NAME</arg_key><arg_value>", "</arg_value>"),
+    "glm45_xml": ("<arg_key>NAME</arg_key>\n<arg_value>", "</arg_value>"),
+    "k2_xml": ("<ifm|arg_key>NAME</ifm|arg_key><ifm|arg_value>", "</ifm|arg_value>"),
+    "step3_xml": ('<steptml:parameter name="NAME">', "</steptml:parameter>"),
+    "minicpm_xml": ('<param name="NAME">', "</param>"),
+}
+_MARKS = {"deepseek_xml": "｜DSML｜", "deepseek_v4_1_xml": "｜DSML｜ ", "gigachat_xml": "｜GCML｜"}
+
+
 def _property(style: str, name: str, value: Any) -> str:
     is_text = isinstance(value, str)
     text = value if is_text else json.dumps(value, ensure_ascii=False)
     kind = _type_of(value)
     if style == "qwen_xml":
         return f"<parameter={name}>" + (f"\n{text}\n" if is_text else text) + "</parameter>"
-    if style == "minimax_xml":
-        return f'<parameter name="{name}">{text}</parameter>'
-    if style == "glm_xml":
-        return f"<arg_key>{name}</arg_key><arg_value>{text}</arg_value>"
-    if style.startswith("deepseek"):
-        space = " " if style == "deepseek_v4_1_xml" else ""
-        begin = f'<｜DSML｜{space}parameter name="{name}" string="{str(is_text).lower()}">'
-        return f"{begin}{text}</｜DSML｜{space}parameter>"
+    if style in _TAGS:
+        begin, end = _TAGS[style]
+        return begin.replace("NAME", name) + text + end
+    if style in _MARKS:
+        mark = _MARKS[style]
+        return f'<{mark}parameter name="{name}" string="{str(is_text).lower()}">{text}</{mark}parameter>'
     if style == "kimi_k3_xml":
         name = name.replace("&", "&amp;").replace('"', "&quot;")
         return f'<|open|>argument key="{name}" type="{kind}"<|sep|>{text}<|close|>argument<|sep|>'

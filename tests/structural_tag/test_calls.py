@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 import wfsa
 from tests.oracles.xml_arguments import Twice, readings, rendered
 from tests.structural_tag.test_xml_arguments import Schemas, values
-from wfsa.grammar.structural_tag.tools import FORMATS
+from wfsa.grammar.structural_tag.formats import FORMATS
 from wfsa.grammar.structural_tag.xml_styles import STYLES
 
 pytestmark = pytest.mark.engine
@@ -84,13 +84,29 @@ def written(form: str | None, calls: list[tuple[str, dict[str, Any]]]) -> str | 
         return json.dumps({"name": name, "arguments": arguments})
     f = FORMATS[form]
     out = []
-    for number, (name, arguments) in enumerate(calls):
+    for number, (name, arguments) in enumerate(calls[: n_most(form)]):
         text = as_json(arguments, f.marks) if f.style == "json" else styled(f.style, arguments, f.marks)
         if text is None:
             return None
+        call_id = f"{number}{f.id_end}" if f.id_end else ""
         index = f"{number}{f.after_index}" if f.after_index else ""
-        out.append(f.begin + (json.dumps(name) if f.is_quoted else name) + f.after_name + index + text + f.end)
-    return f.lead + f.opening + f.separator.join(out) + f.closing
+        spelled = json.dumps(name) if f.is_quoted else name
+        out.append(f.begin + call_id + spelled + f.after_name + index + text + f.end)
+    return f.lead + f.opening + (f.separator or "").join(out) + f.closing
+
+
+def n_most(form: str | None) -> int:
+    """Return the largest number of calls in an answer."""
+    return 1 if form is None or FORMATS[form].separator is None else 100
+
+
+def message(form: str, text: str, *, is_before: bool = True) -> str | None:
+    """Return a text in front of calls, or without calls; None if the format has no text in front of calls."""
+    f = FORMATS[form]
+    frame = f.before if is_before else f.text
+    if frame is not None:
+        return frame.begin + text + frame.end
+    return None if f.whole and is_before else text
 
 
 def styled(style: str, arguments: dict[str, Any], marks: tuple[str, ...]) -> str | None:
@@ -123,12 +139,13 @@ def test_calls_that_are_written_are_read(
         return
     for choice in ("required", "auto") if form else (None,):
         constraint = compiled(form, choice)
-        around = before if choice == "auto" and form != "llama3" else ""
-        assert takes(constraint, around + text)
-        read_calls = constraint.calls(around + text)
-        assert [(call.name, call.arguments) for call in read_calls] == (calls if form else calls[:1])
+        around = message(form, before) if form and choice == "auto" else None
+        answer = (around or "") + text
+        assert takes(constraint, answer)
+        read_calls = constraint.calls(answer)
+        assert [(call.name, call.arguments) for call in read_calls] == calls[: n_most(form)]
         assert all(call.function is None and call.text in text for call in read_calls)
-        assert read_calls.content == around.strip() and read_calls.reasoning == ""
+        assert read_calls.content == ("" if around is None else before.strip()) and read_calls.reasoning == ""
 
 
 # ---- walks ---------------------------------------------------------------------------------------------------------
@@ -179,7 +196,7 @@ def arguments_in(form: str | None, call: wfsa.calls.Call) -> Any:
     if form is None or FORMATS[form].style == "json":
         return None
     f = FORMATS[form]
-    begin = len(f.begin + call.name + f.after_name)
+    begin = call.text.index(f.after_index, len(f.begin + call.name + f.after_name)) + len(f.after_index)
     try:
         return readings(f.style, call.text[begin : -len(f.end)])
     except Twice as error:  # names outside of the schema
@@ -368,10 +385,11 @@ def test_reasoning_and_content() -> None:
 def test_no_call_is_written_under_the_choice_none(form: str) -> None:
     constraint = wfsa.compile_tools(TOOLS, VOCAB, format=form, tool_choice="none", mode="lazy")
     call = written(form, [("f", {"s": "x"})])
-    assert call is not None and not takes(constraint, call) and not takes(constraint, "<|python_tag|>" + call)
+    assert call is not None and not takes(constraint, call) and not takes(constraint, FORMATS[form].prefix + call)
     for text in ("", "No.", "a < b"):
-        assert takes(constraint, text)
-        calls = constraint.calls(text)
+        answer = message(form, text, is_before=False)
+        assert answer is not None and takes(constraint, answer)
+        calls = constraint.calls(answer)
         assert calls == [] and calls.content == text
     with pytest.raises(wfsa.errors.SchemaError, match="tool_choice needs the format"):
         wfsa.compile_tools(TOOLS, VOCAB, tool_choice="none")

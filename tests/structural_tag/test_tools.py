@@ -10,7 +10,7 @@ import pytest
 
 import wfsa
 from wfsa.fleet.store import ConstraintStore
-from wfsa.grammar.structural_tag.tools import FORMATS
+from wfsa.grammar.structural_tag.formats import FORMATS, CallFormat
 
 pytestmark = pytest.mark.engine
 SPECIAL = ["<|python_tag|>", "[TOOL_CALLS]", "<|eos|>"]
@@ -176,29 +176,34 @@ def test_arguments_are_objects(form: str | None, parameters: Any) -> None:
         wfsa.compile_tools([tool("f", parameters)], PLAIN, format=form, mode="lazy")
 
 
+def begin_of_call(written: CallFormat, name: str) -> bytes:
+    call_id = "1" + written.id_end if written.id_end else ""
+    opening = written.lead + written.opening if written.opening else ""
+    return f"{opening}{written.begin}{call_id}{name}{written.after_name}".encode()
+
+
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("name", ["RENAME", "NAME", "TYPENAME", "a-b_2"])
 def test_tool_names_are_written_as_they_are(form: str, name: str) -> None:
     constraint = wfsa.compile_tools([tool(name)], PLAIN, format=form, tool_choice=name, mode="lazy")
     written = FORMATS[form]
-    quoted = json.dumps(name) if written.is_quoted else name
-    begin = "" if not written.opening else written.lead + written.opening
-    assert constraint.start().commit_bytes(f"{begin}{written.begin}{quoted}{written.after_name}".encode())
+    assert constraint.start().commit_bytes(begin_of_call(written, json.dumps(name) if written.is_quoted else name))
 
 
 @pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize("name", ['a"b', "a>b", "a\nb", "</tool_call>", " a", "a[b", "a:b", "<｜tool▁sep｜>"])
+@pytest.mark.parametrize("name", ['a"b', "a>b", "a\nb", "</tool_call>", " a", "a[b", "a:b", "<｜tool▁sep｜>", "a&b"])
 def test_tool_names_are_quoted_or_refused(form: str, name: str) -> None:
     written = FORMATS[form]
     text = json.dumps(name, ensure_ascii=False) if written.is_quoted else name
+    for character, escape in written.escapes.items():
+        text = text.replace(character, escape)
     barred = written.marks if written.is_quoted else (*written.marks, *written.not_in_names)
     if any(mark in name for mark in barred) or (not written.is_quoted and name != name.strip()):
         with pytest.raises(wfsa.errors.SchemaError, match=r"has no spelling in this format: .*; rename it at \$\[0\]"):
             wfsa.compile_tools([tool(name)], PLAIN, format=form, mode="lazy")
         return
     constraint = wfsa.compile_tools([tool(name)], PLAIN, format=form, tool_choice=name, mode="lazy")
-    begin = written.lead + written.opening if written.opening else ""
-    assert constraint.start().commit_bytes(f"{begin}{written.begin}{text}{written.after_name}".encode())
+    assert constraint.start().commit_bytes(begin_of_call(written, text))
 
 
 @pytest.mark.parametrize("form", FORMATS)

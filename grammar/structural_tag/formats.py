@@ -1,0 +1,300 @@
+r"""The formats of tool calls: what a model writes before a tool's name, around its arguments, and between calls.
+
+`FORMATS` has a row per format, and `ALIASES` the other names of these rows.  The names are those of the tool parsers of
+vLLM (0.32) and SGLang (0.5.23).  Sources: the chat templates of the models, and those parsers.
+
+An answer has one of four shapes:
+
+    section     text up to the opening, then calls and the closing
+    triggered   text in which calls begin at a mark
+    whole       calls and nothing else, or a text that does not begin like calls
+    framed      messages with a begin and an end: a text before calls, calls, or a text
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from wfsa.errors import SchemaError
+
+from ..json_schema.read.keywords import shown
+
+
+class Frame(NamedTuple):
+    """The begin and end of a message with text; an empty end is the end of the answer.
+
+    may_be_open: whether chat templates may have written the begin already.
+    """
+
+    begin: str
+    end: str
+    may_be_open: bool = False
+
+
+class CallFormat(NamedTuple):
+    """How calls are written: `begin`, the tool's name, `after_name`, the arguments, `end`.
+
+    separator: between two calls; None if an answer has only one call.
+    opening, closing: around all calls of an answer.  lead: before the opening, if no text precedes it.
+    style: the style of the arguments.
+    id_end, after_index: calls are numbered.  The number is between `begin` and `id_end`, in front of the name, or
+    between `after_name` and `after_index`, in front of the arguments.
+    is_quoted: whether the name is a JSON string.  escapes: the spelling of some characters in names.
+    marks: strings that no argument contains, since readers would take them for the begin or end of a call.
+    not_in_names: strings that an unquoted name must not contain, since readers would take them for the name's end.
+    trigger: the text at which a call begins, if that is not the first mark of `begin`.
+    whole: the character at which calls begin in an answer that has nothing else; a text begins with another one.
+    prefix: optional in front of calls in such an answer.
+    before, text: the frames of a text in front of calls and of a text without calls.
+    trailer: optional after a framed answer.
+    """
+
+    begin: str
+    after_name: str
+    end: str
+    separator: str | None = ""
+    opening: str = ""
+    closing: str = ""
+    lead: str = ""
+    style: str = "json"
+    id_end: str = ""
+    after_index: str = ""
+    is_quoted: bool = False
+    escapes: Mapping[str, str] = {}
+    marks: tuple[str, ...] = ()
+    not_in_names: tuple[str, ...] = ("<", ">", '"', "\n")
+    trigger: str = ""
+    whole: str = ""
+    prefix: str = ""
+    before: Frame | None = None
+    text: Frame | None = None
+    trailer: str = ""
+
+    def spelled(self, name: str) -> str:
+        """Return the spelling of a tool's name."""
+        if self.is_quoted:
+            return json.dumps(name, ensure_ascii=False)
+        return "".join(self.escapes.get(c, c) for c in name)
+
+    def first_mark(self) -> str:
+        """Return the text at which calls begin in the text of an answer."""
+        begin = self.opening or self.begin
+        mark = re.match(r"[^>\]]*[>\]]", begin)
+        return self.trigger or (mark[0] if mark else begin)
+
+
+def _listed(opening: str, closing: str, **fields: Any) -> CallFormat:
+    """Return the format of a JSON list of objects with a name and arguments."""
+    defaults = {"is_quoted": True, "separator": ", "}
+    return CallFormat(
+        '{"name": ', ', "arguments": ', "}", opening=opening, closing=closing, **{**defaults, **fields}
+    )  # fmt: skip
+
+
+def _tagged(tag: str) -> CallFormat:
+    """Return the format of JSON objects with a name and arguments, each between tags."""
+    return CallFormat(
+        f'<{tag}>\n{{"name": ', ', "arguments": ', f"}}\n</{tag}>", "\n", is_quoted=True,
+        marks=(f"<{tag}>", f"</{tag}>"),
+    )  # fmt: skip
+
+
+def _qwen(tag: str) -> CallFormat:
+    return CallFormat(
+        f"<{tag}>\n<function=", ">\n", f"\n</function>\n</{tag}>", "\n", style="qwen_xml",
+        marks=(f"<{tag}>", "<function=", "</function>", f"</{tag}>"),
+    )  # fmt: skip
+
+
+def _dsml(mark: str, space: str, section: str, style: str, lead: str = "\n\n") -> CallFormat:
+    begin, end = f"<｜{mark}｜{space}", f"</｜{mark}｜{space}"
+    return CallFormat(
+        f'{begin}invoke name="', '">\n', f"{end}invoke>\n", "", f"{begin}{section}>\n", f"{end}{section}>", lead, style,
+        marks=(f"{begin}invoke name=", f"{end}invoke>", f"{begin}{section}>", f"{end}{section}>"),
+    )  # fmt: skip
+
+
+def _cohere(text: str) -> CallFormat:
+    """Return Cohere's format; `text` is the name of the frame of a text."""
+    return CallFormat(
+        '{"tool_call_id": "', ', "parameters": ', "}", ",\n    ", "<|START_ACTION|>[\n    ", "\n]<|END_ACTION|>",
+        id_end='", "tool_name": ', is_quoted=True, marks=("<|START_ACTION|>", "<|END_ACTION|>"),
+        before=Frame(f"<|START_{text}|>", f"<|END_{text}|>"), text=Frame(f"<|START_{text}|>", f"<|END_{text}|>"),
+    )  # fmt: skip
+
+
+_DEEPSEEK_MARKS = (
+    "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>", "<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>", "<｜tool▁sep｜>",
+)  # fmt: skip
+_GLM_MARKS = ("<tool_call>", "</tool_call>")
+_HUNYUAN_MARKS = ("<tool_calls>", "</tool_calls>", *_GLM_MARKS, "<tool_sep>")
+_INTERNLM = CallFormat(
+    '<|action_start|><|plugin|>\n{"name": ', ', "parameters": ', "}<|action_end|>", "\n", is_quoted=True,
+    marks=("<|action_start|>", "<|plugin|>", "<|action_end|>"), trigger="<|action_start|><|plugin|>",
+)  # fmt: skip
+_K2 = ("<ifm|tool_calls>", "</ifm|tool_calls>", "<ifm|tool_call>", "</ifm|tool_call>")
+_K3_RESPONSE = Frame("<|open|>response<|sep|>", "<|close|>response<|sep|>", True)
+_K3_MARKS = (
+    "<|open|>argument", *(f"<|{way}|>{name}" for way in ("open", "close") for name in ("call", "tools", "response"))
+)  # fmt: skip
+_PLAMO = {
+    name: f"<|plamo:{name.replace(' ', '_')}:plamo|>"
+    for name in (
+        "begin tool requests", "end tool requests", "begin tool request", "end tool request", "begin tool name",
+        "end tool name", "begin tool arguments", "end tool arguments",
+    )
+}  # fmt: skip
+_STEP_MARKS = (
+    "<｜tool_calls_begin｜>", "<｜tool_calls_end｜>", "<｜tool_call_begin｜>", "<｜tool_call_end｜>", "<｜tool_sep｜>",
+)  # fmt: skip
+
+FORMATS: Mapping[str, CallFormat] = {
+    # ---- a name and arguments in JSON --------------------------------------------------------------------------------
+    "hermes": _tagged("tool_call"),
+    "longcat": _tagged("longcat_tool_call"),
+    "llama3": CallFormat(
+        '{"name": ', ', "parameters": ', "}", "; ", is_quoted=True, marks=("<|python_tag|>",), whole="{",
+        prefix="<|python_tag|>",
+    ),
+    "xlam": _listed("[", "]", whole="["),
+    "mistral": _listed("[TOOL_CALLS][", "]", marks=("[TOOL_CALLS]",)),  # up to 7B v0.3
+    "mistral_v11": CallFormat(
+        "[TOOL_CALLS]", "[ARGS]", "", marks=("[TOOL_CALLS]", "[ARGS]"), not_in_names=("[", "{", " ", "\n")
+    ),
+    "granite": _listed("<|tool_call|>[", "]", marks=("<|tool_call|>",)),  # 3
+    "granite-20b-fc": CallFormat(
+        '<function_call> {"name": ', ', "arguments": ', "}", "\n", is_quoted=True, marks=("<function_call>",)
+    ),
+    "phi4_mini_json": _listed("functools[", "]", marks=("functools[",)),
+    "jamba": _listed(
+        "<tool_calls>[\n    ", "\n]</tool_calls>", separator=",\n    ", marks=("<tool_calls>", "</tool_calls>")
+    ),
+    "hunyuan_a13b": _listed("<tool_calls>[", "]</tool_calls>", marks=("<tool_calls>", "</tool_calls>")),
+    "internlm": _INTERNLM._replace(  # vLLM's parser reads one call
+        begin='{"name": ', end="}", separator=None, opening="<|action_start|><|plugin|>\n", closing="<|action_end|>"
+    ),
+    "interns1": _INTERNLM,
+    "gigachat3": _listed("<|function_call|>", "", separator=None, marks=("<|function_call|>", "<|message_sep|>")),
+    "apertus": CallFormat(
+        "{", ": ", "}", ", ", "<|tools_prefix|>[", "]<|tools_suffix|>", is_quoted=True,
+        marks=("<|tools_prefix|>", "<|tools_suffix|>"),
+    ),
+    "deepseek_v3": CallFormat(
+        "<｜tool▁call▁begin｜>function<｜tool▁sep｜>", "\n```json\n", "\n```<｜tool▁call▁end｜>", "\n",
+        "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>", marks=_DEEPSEEK_MARKS,
+    ),
+    "deepseek_v31": CallFormat(
+        "<｜tool▁call▁begin｜>", "<｜tool▁sep｜>", "<｜tool▁call▁end｜>", "",
+        "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>", marks=_DEEPSEEK_MARKS,
+    ),
+    "kimi_k2": CallFormat(
+        "<|tool_call_begin|>functions.", ":", "<|tool_call_end|>", "",
+        "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", after_index="<|tool_call_argument_begin|>",
+        marks=(
+            "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", "<|tool_call_begin|>", "<|tool_call_end|>",
+            "<|tool_call_argument_begin|>",
+        ),
+        not_in_names=("<", ":", ".", "\n"),
+    ),
+    "plamo3": CallFormat(
+        _PLAMO["begin tool request"] + _PLAMO["begin tool name"],
+        _PLAMO["end tool name"] + _PLAMO["begin tool arguments"] + "<|plamo:constrain|>json<|plamo:msg|>",
+        _PLAMO["end tool arguments"] + _PLAMO["end tool request"], "",
+        _PLAMO["begin tool requests"], _PLAMO["end tool requests"], marks=(*_PLAMO.values(), "<|plamo:tag|>"),
+    ),
+    "cohere_command3": _cohere("RESPONSE"),
+    "cohere_command4": _cohere("TEXT"),
+    "openai": CallFormat(  # gpt-oss; a call ends the answer
+        "<|channel|>commentary to=functions.", " <|constrain|>json<|message|>", "", None,
+        marks=("<|channel|>", "<|message|>", "<|start|>", "<|end|>", "<|call|>", "<|return|>"),
+        not_in_names=("<", " ", ".", "\n"), trigger="<|channel|>",
+        before=Frame("<|channel|>commentary<|message|>", "<|end|><|start|>assistant"),
+        text=Frame("<|channel|>final<|message|>", ""), trailer="<|call|>",
+    ),
+    # ---- arguments in XML-like styles --------------------------------------------------------------------------------
+    "qwen3_coder": _qwen("tool_call"),
+    "seed_oss": _qwen("seed:tool_call"),
+    "mimo": CallFormat(
+        "<tool_call><function=", ">", "</function></tool_call>", "", style="mimo_xml",
+        marks=("<tool_call>", "<function=", "</function>", "</tool_call>"),
+    ),
+    "glm45": CallFormat(
+        "<tool_call>", "\n", "\n</tool_call>", "\n", style="glm45_xml", marks=_GLM_MARKS, not_in_names=("<", "\n")
+    ),
+    "glm47": CallFormat(
+        "<tool_call>", "", "</tool_call>", style="glm_xml", marks=_GLM_MARKS, not_in_names=("<", "\n")
+    ),
+    "spark25": CallFormat(
+        "<tool_call>", "\n", "\n</tool_call>", "\n", style="glm_xml", marks=_GLM_MARKS, not_in_names=("<", "\n")
+    ),
+    "iquest_q1": CallFormat(
+        "<iquest_tool_call>", "", "</iquest_tool_call>", style="glm_xml",
+        marks=("<iquest_tool_call>", "</iquest_tool_call>"), not_in_names=("<", "\n"),
+    ),
+    "hy_v3": CallFormat(
+        "<tool_call>", "<tool_sep>\n", "\n</tool_call>\n", "", "<tool_calls>\n", "</tool_calls>", style="glm45_xml",
+        marks=_HUNYUAN_MARKS, not_in_names=("<", "\n"),
+    ),
+    "hy_v4": CallFormat(
+        "<tool_call>", "", "</tool_call>", "", "<tool_calls>", "</tool_calls>", style="glm_xml", marks=_HUNYUAN_MARKS,
+        not_in_names=("<", "\n"),
+    ),
+    "k2_horizon": CallFormat(
+        _K2[2], "\n", "\n" + _K2[3] + "\n", "", _K2[0] + "\n", _K2[1], style="k2_xml", marks=_K2,
+        not_in_names=("<", " ", "\n"),
+    ),
+    "kimi_k3": CallFormat(
+        '<|open|>call tool="', '" index="', "<|close|>call<|sep|>", "",
+        "<|open|>tools<|sep|>", "<|close|>tools<|sep|>", style="kimi_k3_xml", after_index='"<|sep|>',
+        escapes={"&": "&amp;", '"': "&quot;"}, marks=_K3_MARKS, not_in_names=("<|", "\n"),
+        trigger="<|open|>tools<|sep|>", before=_K3_RESPONSE, text=_K3_RESPONSE, trailer="<|close|>message<|sep|>",
+    ),
+    "deepseek_v32": _dsml("DSML", "", "function_calls", "deepseek_xml"),
+    "deepseek_v4": _dsml("DSML", "", "tool_calls", "deepseek_xml"),
+    "deepseek_v41": _dsml("DSML", " ", "calls", "deepseek_v4_1_xml"),
+    "gigachat35": _dsml("GCML", "", "tool_calls", "gigachat_xml", lead=""),
+    "minimax_m2": CallFormat(
+        '<invoke name="', '">\n', "</invoke>\n", "",
+        "<minimax:tool_call>\n", "</minimax:tool_call>", "\n", "minimax_xml",
+        marks=("<invoke name=", "</invoke>", "<minimax:tool_call>", "</minimax:tool_call>"),
+    ),
+    "minimax_m3": CallFormat(
+        ']<]minimax[>[<invoke name="', '">', "]<]minimax[>[</invoke>\n", "",
+        "]<]minimax[>[<tool_call>\n", "]<]minimax[>[</tool_call>", "", "minimax_m3_xml",
+        trigger="]<]minimax[>[<tool_call>",
+    ),
+    "dots": CallFormat(
+        '<invoke name="', '">\n', "</invoke>\n", "", "<dots_function_call>\n", "</dots_function_call>", "\n",
+        "minimax_xml", marks=("<invoke name=", "</invoke>", "<dots_function_call>", "</dots_function_call>"),
+    ),
+    "step3": CallFormat(
+        '<｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="', '">',
+        "</steptml:invoke><｜tool_call_end｜>", "", "<｜tool_calls_begin｜>", "<｜tool_calls_end｜>", style="step3_xml",
+        marks=_STEP_MARKS,
+    ),
+    "minicpm5": CallFormat(
+        '<function name="', '">', "</function>", "\n", style="minicpm_xml", marks=("<function", "</function>"),
+        not_in_names=("<", ">", "&", '"', "'", "\n"), trigger="<function",
+    ),
+}  # fmt: skip
+
+ALIASES: Mapping[str, str] = {
+    "qwen": "hermes", "qwen25": "hermes", "qwen3_json": "hermes", "granite4": "hermes", "ernie45": "hermes",
+    "trinity": "hermes", "llama3_json": "llama3", "llama4_json": "llama3", "apertus2509": "apertus",
+    "deepseekv3": "deepseek_v3", "deepseekv31": "deepseek_v31", "deepseekv32": "deepseek_v32",
+    "deepseekv4": "deepseek_v4", "deepseekv41": "deepseek_v41", "gpt-oss": "openai", "harmony": "openai",
+    "qwen3_xml": "qwen3_coder", "step3p5": "qwen3_coder", "nanbeige": "qwen3_coder", "glm": "glm45",
+    "poolside_v1": "glm45", "ling3": "glm47", "hunyuan": "hy_v3", "minimax-m2": "minimax_m2",
+    "minimax-m3": "minimax_m3",
+}  # fmt: skip
+
+
+def require_format(name: Any) -> CallFormat:
+    """Return the format of a name; raises SchemaError for a name that is not known."""
+    if not isinstance(name, str) or (name not in FORMATS and name not in ALIASES):
+        names = ", ".join((*FORMATS, *ALIASES))
+        raise SchemaError(f"the format {shown(name)} of tool calls is not known; known are {names}; at $")
+    return FORMATS[ALIASES.get(name, name)]
