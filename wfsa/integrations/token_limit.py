@@ -55,7 +55,9 @@ class TokenLimit:
         return len(drafts)
 
 
-def fill_within(states: Sequence[State], budgets: list[int | None], fill: Callable[[list[int | None]], object]) -> None:
+def fill_within(
+    states: Sequence[State | None], budgets: list[int | None], fill: Callable[[list[int | None]], object]
+) -> None:
     """Calls `fill` with the budgets; if one is too small for its state, without a budget for each such state.
 
     A state needs more than its budget after tokens that its mask did not allow, for example refused drafts, whose rows
@@ -64,5 +66,8 @@ def fill_within(states: Sequence[State], budgets: list[int | None], fill: Callab
     try:
         fill(budgets)
     except BudgetError:
-        fits = [left is None or state.min_tokens() <= left for state, left in zip(states, budgets, strict=True)]
+        fits = [
+            state is None or left is None or state.min_tokens() <= left
+            for state, left in zip(states, budgets, strict=True)
+        ]
         fill([left if fit else None for left, fit in zip(budgets, fits, strict=True)])

@@ -15,7 +15,8 @@ vLLM has no registry of backends, so `register` checks that these exist, and wra
     SamplingParams._validate_structured_outputs      reads the request, so that a mistake is a 400
     StructuredOutputManager                          makes the backend, before the first request
     StructuredOutputManager.grammar_init             takes requests that another front end has read
-    StructuredOutputManager.grammar_bitmask          gives each text the number of tokens that its request has left
+    StructuredOutputManager.grammar_bitmask          gives each text the number of tokens that its request has left, and
+                                                     fills the masks of drafts in one call
     StructuredOutputManager._async_submit_fill_bitmask, fill_bitmask_parallel_*   one call fills the masks of a step
 
 ``additional_config={"wfsa": {...}}`` of vLLM holds settings: fields of :class:`wfsa.integrations.serving.Settings`.
@@ -71,6 +72,7 @@ def register() -> None:
     _wrap(SamplingParams, "_validate_structured_outputs", _validate)
     _wrap(StructuredOutputManager, "__init__", _make_manager)
     _wrap(StructuredOutputManager, "grammar_init", _grammar_init)
+    _wrap(StructuredOutputManager, "grammar_bitmask", _fill_with_drafts)
     _wrap(StructuredOutputManager, "grammar_bitmask", _grammar_bitmask)
     _wrap(StructuredOutputManager, "_async_submit_fill_bitmask", _submit)
 
@@ -204,6 +206,12 @@ def _grammar_bitmask(
                 left -= len(drafts.get(request.request_id, ()))
             self.backend.limit(output.grammar, left)
     return original(self, requests, ids, drafts)
+
+
+def _fill_with_drafts(original: Any, self: Any, *arguments: Any) -> Any:
+    from wfsa.integrations.vllm_drafts import grammar_bitmask
+
+    return grammar_bitmask(original, self, *arguments)
 
 
 def _submit(original: Any, self: Any, batch: Sequence[tuple[Any, ...]]) -> Future[None]:
