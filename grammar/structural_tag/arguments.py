@@ -40,10 +40,11 @@ from ..json_schema.read.document import Document, draft_of
 from ..json_schema.write.context import Empty, Parts, Symbol
 from ..json_schema.write.scalars import NO_STRING, NO_VALUE, any_texts
 from ..json_text import has_utf8
-from ..regular import Regular, Words, alt
+from ..regular import EPSILON, Literal, Regular, Words, alt, optional
 from .style_productions import SPACE, StyleProductions
 from .xml_styles import Style, untrimmed
 
+_LINE_END = optional(Literal(b"\n"))
 _KINDS = (("number", NUMBER), ("boolean", BOOLEAN), ("null", NULL), ("array", ARRAY), ("object", OBJECT))
 
 
@@ -75,13 +76,18 @@ def read_arguments(
 class _ArgumentLowering(Lowering):
     """Makes the grammar of one schema's arguments in a style.  Values that are JSON have their own lowering."""
 
-    __slots__ = ("_constants", "_style_shapes", "closing", "ends", "json", "style", "styled")
+    __slots__ = ("_constants", "_style_shapes", "around", "closing", "ends", "json", "style", "styled")
 
     def __init__(self, document: Document, style: Style, ends: Ends) -> None:
         self.json = Lowering(document)
-        self.styled = StyleProductions(self.json.out, style, ends.written)
+        self.styled = StyleProductions(
+            self.json.out, style, ends.written, document.options.whitespace == "compact"
+        )  # fmt: skip
         super().__init__(document, self.json.read, self.styled)
         self.style, self.ends = style, ends
+        self.around: tuple[Regular, Regular] = EPSILON, SPACE  # white space around JSON values
+        if document.options.whitespace == "compact":
+            self.around = (_LINE_END, _LINE_END) if style.trims else (EPSILON, EPSILON)
         self.closing = replace(document.options, additional_properties="forbid")
         self._constants: dict[int, dict[str, Any]] = {}  # by the id of a value, which the schema keeps alive
         self._style_shapes: dict[int, tuple[Handle, list[Shape]]] = {}
@@ -131,7 +137,9 @@ class _ArgumentLowering(Lowering):
                 continue
             document = self.json.union(of_types, path)
             if not isinstance(document, Empty):
-                parts = (*self.type_label(label, path), document, *out.symbols(SPACE, path), *end)
+                before, after = self.around
+                start = (*self.type_label(label, path), *out.symbols(before, path))
+                parts = (*start, document, *out.symbols(after, path), *end)
                 document = out.sequence(parts, "value", path)
             ways.take(document)
         return ways.union(out)

@@ -95,7 +95,14 @@ class _Reader:
 
     def section(self) -> list[WrittenCall]:
         """Read the opening, calls, and the closing."""
-        self.cursor.take(self.form.opening)
+        opening = self.form.opening
+        if self.form.may_space:
+            mark = self.form.first_mark()
+            self.cursor.take(mark)
+            opening = opening.removeprefix(mark)
+            if self.cursor.has(" "):
+                self.cursor.take(" ")
+        self.cursor.take(opening)
         calls = list(self.row(self.form.closing))
         self.cursor.take(self.form.closing)
         return calls

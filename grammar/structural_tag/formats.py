@@ -38,7 +38,8 @@ class CallFormat(NamedTuple):
     """How calls are written: `begin`, the tool's name, `after_name`, the arguments, `end`.
 
     separator: between two calls; None if an answer has only one call.
-    opening, closing: around all calls of an answer.  lead: before the opening, if no text precedes it.
+    opening, closing: around all calls of an answer.  may_space: whether a space may follow the first mark of the
+    opening.  lead: before the opening, if no text precedes it.
     style: the style of the arguments.
     id_end, after_index: calls are numbered.  The number is between `begin` and `id_end`, in front of the name, or
     between `after_name` and `after_index`, in front of the arguments.
@@ -58,6 +59,7 @@ class CallFormat(NamedTuple):
     separator: str | None = ""
     opening: str = ""
     closing: str = ""
+    may_space: bool = False
     lead: str = ""
     style: str = "json"
     id_end: str = ""
@@ -112,7 +114,8 @@ def _qwen(tag: str) -> CallFormat:
 def _dsml(mark: str, space: str, section: str, style: str, lead: str = "\n\n") -> CallFormat:
     begin, end = f"<｜{mark}｜{space}", f"</｜{mark}｜{space}"
     return CallFormat(
-        f'{begin}invoke name="', '">\n', f"{end}invoke>\n", "", f"{begin}{section}>\n", f"{end}{section}>", lead, style,
+        f'{begin}invoke name="', '">\n', f"{end}invoke>\n", "", f"{begin}{section}>\n", f"{end}{section}>",
+        lead=lead, style=style,
         marks=(f"{begin}invoke name=", f"{end}invoke>", f"{begin}{section}>", f"{end}{section}>"),
     )  # fmt: skip
 
@@ -160,11 +163,11 @@ FORMATS: Mapping[str, CallFormat] = {
         prefix="<|python_tag|>",
     ),
     "xlam": _listed("[", "]", whole="["),
-    "mistral": _listed("[TOOL_CALLS][", "]", marks=("[TOOL_CALLS]",)),  # up to 7B v0.3
+    "mistral": _listed("[TOOL_CALLS][", "]", may_space=True, marks=("[TOOL_CALLS]",)),  # up to 7B v0.3
     "mistral_v11": CallFormat(
         "[TOOL_CALLS]", "[ARGS]", "", marks=("[TOOL_CALLS]", "[ARGS]"), not_in_names=("[", "{", " ", "\n")
     ),
-    "granite": _listed("<|tool_call|>[", "]", marks=("<|tool_call|>",)),  # 3
+    "granite": _listed("<|tool_call|>[", "]", may_space=True, marks=("<|tool_call|>",)),  # 3
     "granite-20b-fc": CallFormat(
         '<function_call> {"name": ', ', "arguments": ', "}", "\n", is_quoted=True, marks=("<function_call>",)
     ),
@@ -228,7 +231,7 @@ FORMATS: Mapping[str, CallFormat] = {
         "<tool_call>", "", "</tool_call>", style="glm_xml", marks=_GLM_MARKS, not_in_names=("<", "\n")
     ),
     "spark25": CallFormat(
-        "<tool_call>", "\n", "\n</tool_call>", "\n", style="glm_xml", marks=_GLM_MARKS, not_in_names=("<", "\n")
+        "<tool_call>", "\n", "\n</tool_call>", "\n", style="spark_xml", marks=_GLM_MARKS, not_in_names=("<", "\n")
     ),
     "iquest_q1": CallFormat(
         "<iquest_tool_call>", "", "</iquest_tool_call>", style="glm_xml",
@@ -258,17 +261,17 @@ FORMATS: Mapping[str, CallFormat] = {
     "gigachat35": _dsml("GCML", "", "tool_calls", "gigachat_xml", lead=""),
     "minimax_m2": CallFormat(
         '<invoke name="', '">\n', "</invoke>\n", "",
-        "<minimax:tool_call>\n", "</minimax:tool_call>", "\n", "minimax_xml",
+        "<minimax:tool_call>\n", "</minimax:tool_call>", lead="\n", style="minimax_xml",
         marks=("<invoke name=", "</invoke>", "<minimax:tool_call>", "</minimax:tool_call>"),
     ),
     "minimax_m3": CallFormat(
         ']<]minimax[>[<invoke name="', '">', "]<]minimax[>[</invoke>\n", "",
-        "]<]minimax[>[<tool_call>\n", "]<]minimax[>[</tool_call>", "", "minimax_m3_xml",
+        "]<]minimax[>[<tool_call>\n", "]<]minimax[>[</tool_call>", style="minimax_m3_xml",
         trigger="]<]minimax[>[<tool_call>",
     ),
     "dots": CallFormat(
-        '<invoke name="', '">\n', "</invoke>\n", "", "<dots_function_call>\n", "</dots_function_call>", "\n",
-        "minimax_xml", marks=("<invoke name=", "</invoke>", "<dots_function_call>", "</dots_function_call>"),
+        '<invoke name="', '">\n', "</invoke>\n", "", "<dots_function_call>\n", "</dots_function_call>", lead="\n",
+        style="minimax_xml", marks=("<invoke name=", "</invoke>", "<dots_function_call>", "</dots_function_call>"),
     ),
     "step3": CallFormat(
         '<｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="', '">',

@@ -32,6 +32,7 @@ from ..regular import (
     chars,
     minus,
     negate_ranges,
+    optional,
     plus,
     repeat,
 )
@@ -46,9 +47,9 @@ _PLAIN = plus(chars(negate_ranges([(0, 32), *((ord(c), ord(c)) for c in '"<>=&/[
 class StyleProductions(Productions):
     """Rules in a style, collected together with those of the JSON values."""
 
-    __slots__ = ("_style", "_tails", "_written", "has_dead")
+    __slots__ = ("_style", "_tails", "_written", "has_dead", "space")
 
-    def __init__(self, json: Productions, style: Style, written: Callable[[str], Expr]) -> None:
+    def __init__(self, json: Productions, style: Style, written: Callable[[str], Expr], is_compact: bool) -> None:
         """`written` returns the spelling of a text of the style, which can contain special tokens."""
         self.lexemes = json.lexemes
         self.terminals, self.names, self.origins = json.terminals, json.names, json.origins
@@ -59,10 +60,14 @@ class StyleProductions(Productions):
         self._written = written
         self._tails: dict[int, int] = {}  # key -> the rest of the end, after its value
         self.has_dead = False  # whether a symbol has no rules
+        self.space = optional(Literal(style.gap.encode())) if is_compact and style.gap else SPACE  # between properties
+        if is_compact and not style.gap:
+            self.space = EPSILON
         nothing = self.nonterminal("nothing", "")
         self.rules.append((~nothing, ()))
         self.open_object = self.open_array = self.comma = nothing
-        self.close_object = self.close_array = self.terminal("white space", SPACE, "")
+        is_empty = self.space == EPSILON
+        self.close_object = self.close_array = nothing if is_empty else self.terminal("white space", self.space, "")
 
     # ---- expressions -------------------------------------------------------------------------------------------------
 
@@ -101,8 +106,8 @@ class StyleProductions(Productions):
     def _spaced(self, before: Expr, origin: str) -> tuple[int, ...]:
         """Return an expression with white space before it."""
         if isinstance(before, Regular):
-            return self.symbols(cat(SPACE, before), origin)
-        return (*self.symbols(SPACE, origin), *self.symbols(before, origin))
+            return self.symbols(cat(self.space, before), origin)
+        return (*self.symbols(self.space, origin), *self.symbols(before, origin))
 
     # ---- keys --------------------------------------------------------------------------------------------------------
 

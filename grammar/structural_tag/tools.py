@@ -109,10 +109,11 @@ def _written(form: CallFormat, tools: Sequence[ToolSchema], must: bool, parallel
         all_calls = _sequence(prefix, _constant(form.opening), calls, _constant(form.closing))
         return all_calls if must else _or(all_calls, _text_of_whole(form))
     if form.opening:
-        if must:
-            return _sequence(_constant(form.lead + form.opening), calls, _constant(form.closing))
         mark = form.first_mark()
-        section = _sequence(_constant(form.opening.removeprefix(mark)), calls, _constant(form.closing))
+        space = [{"type": "optional", "content": _constant(" ")}] if form.may_space else []
+        section = _sequence(*space, _constant(form.opening.removeprefix(mark)), calls, _constant(form.closing))
+        if must:
+            return _sequence(_constant(form.lead + mark), section)
         return {"type": "dispatch", "rules": [[mark, section]], "loop": False}
     if must:
         return calls

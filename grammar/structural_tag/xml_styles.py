@@ -6,7 +6,7 @@
     deepseek_xml         <｜DSML｜parameter name="KEY" string="true">VALUE</｜DSML｜parameter>
     deepseek_v4_1_xml    <｜DSML｜ parameter name="KEY" string="true">VALUE</｜DSML｜ parameter>
     gigachat_xml         <｜GCML｜parameter name="KEY" string="true">VALUE</｜GCML｜parameter>
-    glm_xml              <arg_key>KEY</arg_key><arg_value>VALUE</arg_value>
+    glm_xml, spark_xml   <arg_key>KEY</arg_key><arg_value>VALUE</arg_value>
     glm45_xml            <arg_key>KEY</arg_key>⏎<arg_value>VALUE</arg_value>
     k2_xml               <ifm|arg_key>KEY</ifm|arg_key><ifm|arg_value>VALUE</ifm|arg_value>
     step3_xml            <steptml:parameter name="KEY">VALUE</steptml:parameter>
@@ -45,6 +45,7 @@ class Style:
     escapes: the spelling of some characters in names.
     item: the key of an item, in a style with nested objects and arrays.
     trims: whether one newline at either end is not part of a text.
+    gap: what models write between two properties.  The option ``whitespace="compact"`` takes only this, or nothing.
     """
 
     key: str
@@ -58,6 +59,7 @@ class Style:
     escapes: Mapping[str, str] = field(default_factory=dict)
     item: str | None = None
     trims: bool = False
+    gap: str = "\n"
 
     def spelled(self, name: str) -> str:
         """Return the spelling of a name."""
@@ -78,10 +80,10 @@ def _dsml(mark: str) -> Style:
     )  # fmt: skip
 
 
-def _glm(prefix: str, between: str, *bars: str) -> Style:
+def _glm(prefix: str, between: str, *bars: str, gap: str = "\n") -> Style:
     key, value = f"{prefix}arg_key>", f"{prefix}arg_value>"
     return Style(
-        f"<{key}", f"</{key}{between}<{value}", f"</{value}", bars=bars, not_in_names=(f"</{key}", "\n")
+        f"<{key}", f"</{key}{between}<{value}", f"</{value}", bars=bars, not_in_names=(f"</{key}", "\n"), gap=gap
     )  # fmt: skip
 
 
@@ -103,7 +105,8 @@ STYLES: Mapping[str, Style] = {
     "deepseek_xml": _dsml("｜DSML｜"),
     "deepseek_v4_1_xml": _dsml("｜DSML｜ "),
     "gigachat_xml": _dsml("｜GCML｜"),
-    "glm_xml": _glm("", "", "</tool_call>"),
+    "glm_xml": _glm("", "", "</tool_call>", gap=""),
+    "spark_xml": _glm("", "", "</tool_call>"),
     "glm45_xml": _glm("", "\n", "</tool_call>"),
     "k2_xml": _glm("ifm|", ""),
     # Readers of these two search for the next "<", or read XML.
@@ -115,7 +118,7 @@ STYLES: Mapping[str, Style] = {
     ),
     "kimi_k3_xml": Style(
         '<|open|>argument key="', '" type="', "<|close|>argument<|sep|>", value='"<|sep|>',
-        types={kind: kind for kind in _TYPES}, escapes=_QUOTED, not_in_names=("<|", "\n"),
+        types={kind: kind for kind in _TYPES}, escapes=_QUOTED, not_in_names=("<|", "\n"), gap="",
     ),
     "cohere_xml": Style(
         '<cofl:value name="', '" type="', "</cofl:value>", value='">',
