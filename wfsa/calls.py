@@ -22,6 +22,7 @@ from wfsa.grammar.json_schema.read.sources import from_text, to_text
 from wfsa.grammar.json_schema.tools import ToolSchema, listed_tools
 from wfsa.grammar.structural_tag.calls import WrittenCall, read_written_calls
 from wfsa.grammar.structural_tag.formats import require_format
+from wfsa.grammar.structural_tag.reasoning import require_reasoning, split_reasoning
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -64,11 +65,15 @@ class Calls(list[Call]):
     """A list of the calls of an answer, in their order.
 
     content: the text outside the calls, without white space at its ends.
-    reasoning: the part of that text before ``</think>``, or "". It is not part of `content`.
+    reasoning: the reasoning at the begin, or "". It is not part of `content`. Without marks of the reasoning, it is the
+        part of the text before ``</think>``.
     """
 
-    def __init__(self, calls: list[Call], outside: str = "") -> None:
+    def __init__(self, calls: list[Call], outside: str = "", reasoning: str | None = None) -> None:
         super().__init__(calls)
+        if reasoning is not None:
+            self.reasoning, self.content = reasoning, outside.strip()
+            return
         before, mark, after = outside.partition(_THOUGHT[1])
         self.reasoning = before.strip().removeprefix(_THOUGHT[0]).strip() if mark else ""
         self.content = (after if mark else outside).strip()
@@ -76,11 +81,15 @@ class Calls(list[Call]):
 
 @dataclass(frozen=True, slots=True)
 class CallReader:
-    """A reader of calls of these tools in a format, a name of a format; None for a single call as JSON."""
+    """A reader of calls of these tools in a format, a name of a format; None for a single call as JSON.
+
+    reasoning: whose marks are around the reasoning at the begin of an answer; None: not known.
+    """
 
     tools: tuple[ToolSchema, ...]
     format: str | None
     options: SchemaOptions
+    reasoning: str | None = None
 
     def read(self, text: str | bytes) -> Calls:
         """Returns the calls of `text`, as :func:`read_calls` does."""
@@ -88,23 +97,30 @@ class CallReader:
             text = text.decode("utf-8", "replace")
         if not isinstance(text, str):
             raise DecodingError(f"text must be str or bytes, not {type(text).__name__}")
+        reasoning = None
+        if self.reasoning is not None:
+            reasoning, text = split_reasoning(text, require_reasoning(self.reasoning))
         written = read_written_calls(text, self.tools, self.format, self.options)
-        return Calls([_call(one, text) for one in written.calls], "".join(written.outside))
+        return Calls([_call(one, text) for one in written.calls], "".join(written.outside), reasoning)
 
     def to_data(self) -> dict[str, Any]:
         """Returns the reader as JSON values, without the Python types of the tools."""
         is_needed = self.format is not None and require_format(self.format).style != "json"
         schemas = [to_text(SchemaSource(tool.schema, self.options)) if is_needed else None for tool in self.tools]
         names = [tool.name for tool in self.tools]
-        return {"format": self.format, "tools": [list(pair) for pair in zip(names, schemas, strict=True)]}
+        data: dict[str, Any] = {"format": self.format, "tools": [list(p) for p in zip(names, schemas, strict=True)]}
+        return data if self.reasoning is None else {**data, "reasoning": self.reasoning}
 
     @staticmethod
     def of_data(data: Any) -> CallReader:
         """Reads the result of :meth:`to_data`. Raises ValueError for any other value."""
         try:
             form, options, tools = data["format"], SchemaOptions(), []
+            reasoning = data.get("reasoning")
             if form is not None:
                 require_format(form)
+            if reasoning is not None:
+                require_reasoning(reasoning)
             for name, text in data["tools"]:
                 source = None if text is None else from_text(text)
                 if not isinstance(name, str):
@@ -113,7 +129,7 @@ class CallReader:
                 tools.append(ToolSchema(name, True if source is None else source.schema, "$", ""))
         except (KeyError, TypeError, RecursionError, WfsaError) as error:
             raise ValueError(f"bad tools: {error}") from None
-        return CallReader(tuple(tools), form, options)
+        return CallReader(tuple(tools), form, options, reasoning)
 
 
 def _call(written: WrittenCall, text: str) -> Call:
@@ -124,15 +140,16 @@ def _call(written: WrittenCall, text: str) -> Call:
 
 
 def read_calls(
-    text: str | bytes, tools: Any, *, format: str | None = None, **options: Unpack[TextKeywords]
-) -> Calls:
+    text: str | bytes, tools: Any, *, format: str | None = None, reasoning: str | None = None,
+    **options: Unpack[TextKeywords],
+) -> Calls:  # fmt: skip
     """Reads the tool calls of an answer that was written under :func:`wfsa.compile_tools` with the same arguments.
 
     If you have the constraint, ``constraint.calls(text)`` returns the same. This function needs no constraint. It also
     adds Python types to the calls of a constraint that was loaded from a file.
 
     text: the answer, including the marks of the calls and their special tokens, without its end token.
-    tools, format: as for :func:`wfsa.compile_tools`.
+    tools, format, reasoning: as for :func:`wfsa.compile_tools`.
     options: those of the text, as for :func:`wfsa.compile_tools`.
 
     Returns a list of :class:`Call`: ``name``, ``arguments``, ``function``. Its ``content`` and ``reasoning`` are the
@@ -141,4 +158,7 @@ def read_calls(
     """
     if format is not None:
         require_format(format)
-    return CallReader(tuple(listed_tools(tools)), format, schema_options("read_calls", options)).read(text)
+    if reasoning is not None:
+        require_reasoning(reasoning)
+    reader = CallReader(tuple(listed_tools(tools)), format, schema_options("read_calls", options), reasoning)
+    return reader.read(text)

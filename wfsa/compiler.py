@@ -222,6 +222,9 @@ def compile_tools(
     tool_choice: Any = None,
     parallel: bool = True,
     format: str | None = None,
+    reasoning: str | None = None,
+    max_reasoning_tokens: int | None = None,
+    response_format: Any = None,
     **options: Unpack[SchemaKeywords],
 ) -> GrammarConstraint:
     """Compiles a list of tools to a constraint for answers that call them.
@@ -233,6 +236,12 @@ def compile_tools(
     tool_choice: only with a format. "auto", the default: text and calls; "required": at least one call; "none": text
         without a call; a tool's name, or OpenAI's object for one: calls of that tool.
     parallel: whether an answer may have several calls.
+    reasoning: only with a format. The answer begins with reasoning of any length, between the marks that a reasoning
+        parser of vLLM or SGLang knows: "qwen3", "deepseek_r1", "gpt-oss" and so on
+        (`wfsa.grammar.structural_tag.reasoning`). ``max_tokens`` of a mask counts the reasoning, too.
+    max_reasoning_tokens: only with `reasoning`. The largest number of tokens between its marks. The end of the
+        reasoning must be a token of the vocabulary.
+    response_format: only with a format. OpenAI's object: an answer without calls is a document of its schema.
     options: as for :func:`wfsa.compile_json_schema`.
 
     ``constraint.calls(text)`` reads the calls of an answer, with arguments converted to the types of the tools.
@@ -242,11 +251,17 @@ def compile_tools(
     of_text, of_compiling = both_options("compile_tools", options)
     if format is not None:
         listed = listed_tools(tools)
-        tag = tools_tag(listed, tool_choice or "auto", parallel, format)
+        tag = tools_tag(
+            listed, tool_choice or "auto", parallel, format, reasoning, response_format, max_reasoning_tokens
+        )  # fmt: skip
         constraint = constraint_of_tag(tag, vocab, of_text, of_compiling, stacklevel=3)
-        return replace(constraint, _call_reader=CallReader(tuple(listed), format, of_text))
-    if tool_choice is not None:
-        raise SchemaError("tool_choice needs the format in which the model writes calls, like format='hermes'; at $")
+        return replace(constraint, _call_reader=CallReader(tuple(listed), format, of_text, reasoning))
+    for name, value in (
+        ("tool_choice", tool_choice), ("reasoning", reasoning), ("max_reasoning_tokens", max_reasoning_tokens),
+        ("response_format", response_format),
+    ):  # fmt: skip
+        if value is not None:
+            raise SchemaError(f"{name} needs the format in which the model writes calls, like format='hermes'; at $")
     with Compilation(of_compiling, of_schema=True) as run:
         reader = None
         if not is_response_format(tools):

@@ -88,7 +88,7 @@ def read_tools(
     """
     options = options or SchemaOptions()
     if is_response_format(tools):
-        return read_json_schema(_response_schema(tools), options, too_large)
+        return read_json_schema(response_schema(tools), options, too_large)
     listed = listed_tools(tools)
     own: dict[str, Any] = {}
     calls = []
@@ -161,7 +161,7 @@ def listed_tools(tools: Any) -> list[ToolSchema]:
     return list(_tools(tools, "$", ""))
 
 
-def _response_schema(response_format: dict[str, Any]) -> Any:
+def response_schema(response_format: dict[str, Any]) -> Any:
     kind = response_format.get("type")
     if kind == "json_object":
         return {"type": "object", "additionalProperties": True}

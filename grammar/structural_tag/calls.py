@@ -73,6 +73,15 @@ def _plain_call(text: str, tools: Sequence[ToolSchema]) -> WrittenCall:
     raise DecodingError(f"the call has the name {value.get('name')!r}; the tools are {_names(tools)}")
 
 
+def _is_json(text: str) -> bool:
+    cursor = Cursor(text)
+    try:
+        read_json_value(cursor)
+    except DecodingError:
+        return False
+    return cursor.at == len(text)
+
+
 def _names(tools: Sequence[ToolSchema]) -> str:
     return ", ".join(tool.name for tool in tools)
 
@@ -128,7 +137,7 @@ class _Reader:
         try:
             return WrittenCalls(self.section(), [text[cursor.at :]])
         except DecodingError:
-            if has_prefix:  # a text may also begin with the prefix
+            if has_prefix or _is_json(text):  # a text may begin with the prefix, or be a document of a response_format
                 return WrittenCalls([], [text])
             raise
 

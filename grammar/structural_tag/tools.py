@@ -6,6 +6,8 @@ handles that.
     tool_choice   "auto": text, and calls where one begins; "required": calls; the name of a tool: calls of this tool;
                   "none": text in which no call begins
     parallel      whether there can be several calls
+    reasoning     whose marks are around the reasoning at the begin of an answer (:mod:`.reasoning`)
+    response_format    the schema of the text of an answer without calls
 """
 
 from __future__ import annotations
@@ -18,14 +20,18 @@ from wfsa.errors import SchemaError
 
 from ..boundary import Boundary
 from ..json_schema.read.keywords import shown
-from ..json_schema.tools import ToolSchema, listed_tools
+from ..json_schema.tools import ToolSchema, listed_tools, response_schema
 from .formats import CallFormat, Frame, require_format
+from .reasoning import reasoning_format, require_reasoning
 
 Format = dict[str, Any]
 
 
 @Boundary(SchemaError)
-def tools_tag(tools: Any, tool_choice: Any, parallel: bool, form: str) -> Format:
+def tools_tag(
+    tools: Any, tool_choice: Any, parallel: bool, form: str, reasoning: str | None = None, response_format: Any = None,
+    max_reasoning_tokens: int | None = None,
+) -> Format:  # fmt: skip
     """Return the structural tag of answers with calls.
 
     `tool_choice`: "auto", "required", "none", a name, or OpenAI's ``{"type": "function", "function": {"name": ...}}``.
@@ -33,15 +39,40 @@ def tools_tag(tools: Any, tool_choice: Any, parallel: bool, form: str) -> Format
     """
     written = require_format(form)
     listed = listed_tools(tools)
-    if tool_choice == "none":
-        return _no_calls(written)
-    name = chosen_name(tool_choice)
+    name = None if tool_choice == "none" else chosen_name(tool_choice)
     if name is not None:
         listed = [tool for tool in listed if tool.name == name]
         if not listed:
             raise SchemaError(f"tool_choice names the tool {shown(name)}, which is not in the list; at $")
     must = name is not None or tool_choice == "required"
-    return _written(written, listed, must, parallel)
+    if response_format is not None:
+        answer = _answer(written, listed, must, parallel, tool_choice, response_schema(response_format))
+    elif tool_choice == "none":
+        answer = _no_calls(written)
+    else:
+        answer = _written(written, listed, must, parallel)
+    if reasoning is None:
+        if max_reasoning_tokens is not None:
+            raise SchemaError("max_reasoning_tokens needs the marks of the reasoning, like reasoning='qwen3'; at $")
+        return answer
+    is_text = not must and response_format is None and not written.whole  # white space is part of the text
+    frame = require_reasoning(reasoning)
+    gap: list[Format] = [] if is_text or written.text is not None else [{"type": "regex", "pattern": r"\s{0,4}"}]
+    thought = _sequence(_begin(frame), *reasoning_format(frame, max_reasoning_tokens), *gap)
+    return _sequence(thought if frame.may_be_open else {"type": "optional", "content": thought}, answer)
+
+
+def _answer(
+    form: CallFormat, tools: Sequence[ToolSchema], must: bool, parallel: bool, tool_choice: Any, schema: Any
+) -> Format:
+    """Return the tag of answers that are calls, or a document of a schema instead of a text."""
+    if must:
+        raise SchemaError("tool_choice requires a call, and response_format sets another format; remove one; at $")
+    document: Format = {"type": "json_schema", "json_schema": schema}
+    if form.text is not None:
+        tag = {"type": "tag", "begin": "", "content": document, "end": form.text.end}
+        document = _sequence(_begin(form.text), tag, *(_trailer(form) if form.text.end else ()))
+    return document if tool_choice == "none" else _or(_written(form, tools, True, parallel), document)
 
 
 def chosen_name(tool_choice: Any) -> str | None:
@@ -153,10 +184,12 @@ def _framed_text(form: CallFormat) -> Format:
 
 def _message(frame: Frame, form: CallFormat) -> Format:
     text = {"type": "any_text", "excludes": [form.first_mark()]}
+    return _sequence(_begin(frame), {"type": "tag", "begin": "", "content": text, "end": frame.end})
+
+
+def _begin(frame: Frame) -> Format:
     begin = _constant(frame.begin)
-    if frame.may_be_open:
-        begin = {"type": "optional", "content": begin}
-    return _sequence(begin, {"type": "tag", "begin": "", "content": text, "end": frame.end})
+    return {"type": "optional", "content": begin} if frame.may_be_open else begin
 
 
 def _trailer(form: CallFormat) -> list[Format]:

@@ -1,0 +1,77 @@
+"""The marks around a model's reasoning, by the names of the reasoning parsers of vLLM (0.32) and SGLang (0.5.23).
+
+An answer with reasoning is the reasoning and then the rest.  Chat templates of many models write the begin of the
+reasoning, so that an answer only has its end: these answers always have reasoning.  Other models write the begin
+themselves (or omit the reasoning).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from wfsa.errors import DecodingError, SchemaError
+
+from ..json_schema.read.keywords import shown
+from .formats import Frame
+
+_FRAMES: Mapping[Frame, str] = {
+    Frame("<think>", "</think>", True): """
+        deepseek_r1 deepseek_v3 deepseek_v4 deepseek_v41 ernie45 glm45 glm47 granite_thinking_parser holo2 hunyuan_a13b
+        hy_v3 hy_v4 kimi_k2 ling3 mimo minicpmv minimax_m2 minimax_m2_append_think nemotron_v3 olmo3 poolside_v1 qwen3
+        step3 step3p5 deepseek-r1 deepseek-v3 deepseek-v4 deepseek-v41 dots gigachat35 hunyuan interns1 iquest_q1
+        minimax minimax-append-think nanbeige nemotron_3 qwen3-thinking
+    """,
+    Frame("◁think▷", "◁/think▷", True): "kimi",
+    Frame("<seed:think>", "</seed:think>", True): "seed_oss",
+    Frame("<mm:think>", "</mm:think>", True): "minimax_m3 minimax-m3",
+    Frame("<ifm|think>", "</ifm|think>", True): "k2_horizon",
+    Frame("<|open|>think<|sep|>", "<|close|>think<|sep|>", True): "kimi_k3",
+    Frame("<|plamo:begin_think:plamo|>", "<|plamo:end_think:plamo|>", True): "plamo3",
+    Frame("[THINK]", "[/THINK]"): "mistral",
+    Frame("<|channel|>analysis<|message|>", "<|end|><|start|>assistant"): "openai_gptoss gpt-oss harmony",
+    Frame("<|channel>", "<channel|>"): "gemma4",
+    Frame("<|START_THINKING|>", "<|END_THINKING|>"): "cohere_command3 cohere_command4",
+    Frame("<|inner_prefix|>", "<|inner_suffix|>"): "apertus2509",
+    Frame("Here is my thought process:", "Here is my response:"): "granite",
+}
+REASONING: Mapping[str, Frame] = {name: frame for frame, names in _FRAMES.items() for name in names.split()}
+
+
+def require_reasoning(name: Any) -> Frame:
+    """Return the marks of a name; raises SchemaError for a name that is not known."""
+    if not isinstance(name, str) or name not in REASONING:
+        raise SchemaError(f"the reasoning {shown(name)} is not known; known are {', '.join(REASONING)}; at $")
+    return REASONING[name]
+
+
+def reasoning_format(frame: Frame, most: int | None) -> list[dict[str, Any]]:
+    """Return the formats of a reasoning without its begin: at most `most` tokens, or any text, up to the end.
+
+    The number of tokens is exact, since every token is counted.  The end must begin with a token of the vocabulary, and
+    only this token ends the reasoning.
+    """
+    if most is None:
+        return [{"type": "tag", "begin": "", "content": {"type": "any_text"}, "end": frame.end}]
+    if isinstance(most, bool) or not isinstance(most, int) or most < 0:
+        raise SchemaError(f"max_reasoning_tokens must be a whole number from 0, not {shown(most)}; at $")
+    mark = re.match(r"<[^<>]+>|\[[^\[\]]+\]|◁[^◁▷]+▷", frame.end)
+    if mark is None:
+        raise SchemaError(f"max_reasoning_tokens needs an end that is a token, and the end is {frame.end!r}; at $")
+    return [
+        {"type": "any_tokens", "exclude_tokens": [mark[0]], "max_tokens": most},
+        {"type": "token", "token": mark[0]},
+        {"type": "const_string", "value": frame.end.removeprefix(mark[0])},
+    ]
+
+
+def split_reasoning(text: str, frame: Frame) -> tuple[str, str]:
+    """Return the reasoning of an answer and the rest; raises DecodingError if the end of the reasoning is missing."""
+    has_begin = text.startswith(frame.begin)
+    reasoning, end, rest = text.partition(frame.end)
+    if not frame.may_be_open and not (has_begin and end):
+        return "", text
+    if not end:
+        raise DecodingError(f"the end of the reasoning, {frame.end!r}, is missing; the text may be cut off")
+    return reasoning.removeprefix(frame.begin).strip(), rest.lstrip()
