@@ -8,7 +8,7 @@ from cpython.buffer cimport PyBuffer_Release
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libcpp cimport bool as cbool
-from libcpp.memory cimport unique_ptr
+from libcpp.memory cimport shared_ptr, unique_ptr
 from libcpp.string cimport string
 from libcpp.utility cimport move
 from libcpp.vector cimport vector
@@ -76,6 +76,39 @@ cdef extern from "runtime/batch.hpp" namespace "wfsa" nogil:
 
     TreeCheck check_tree(const DraftTree&) except +wfsa_translate
     void fill_trees(vector[TreeRequest]&, int64_t, int64_t) except +wfsa_translate
+
+
+cdef extern from "containers/lists.hpp" namespace "wfsa" nogil:
+    cdef cppclass Ids "wfsa::Span<int32_t>":
+        Ids()
+        Ids(const int32_t*, int32_t)
+
+
+cdef extern from "drafts/draft.hpp" namespace "wfsa" nogil:
+    cdef cppclass DraftRequest:
+        const Decoder* decoder
+        const Vocabulary* vocab
+        DraftMemory* memory
+        int64_t limit
+        int32_t end_token
+        Ids prompt, proposal
+        vector[int32_t] out
+
+    void make_drafts(vector[DraftRequest]&, int64_t) except +wfsa_translate
+
+
+cdef extern from *:
+    """
+    namespace wfsa {
+    // Returns a memory that only `memory` has: a new one for nullptr, a copy of one that forks share.
+    inline DraftMemory* own_memory(std::shared_ptr<DraftMemory>& memory) {
+        if (memory.use_count() == 1) std::atomic_thread_fence(std::memory_order_acquire);
+        else memory = memory ? std::make_shared<DraftMemory>(*memory) : std::make_shared<DraftMemory>();
+        return memory.get();
+    }
+    }
+    """
+    DraftMemory* own_memory "wfsa::own_memory"(shared_ptr[DraftMemory]&) except +wfsa_translate
 
 
 cdef extern from "runtime/closing.hpp" namespace "wfsa" nogil:
@@ -300,6 +333,8 @@ cdef class State:
         cdef Decoder* decoder = self.change(held)
         if not decoder.rollback(back):
             raise StateError(f"cannot roll back {back} commits: there were {decoder.n_commits()}")
+        if self.drafting.get() is not NULL:
+            own_memory(self.drafting).rolled_back(decoder.n_commits())
         self.cached = None
 
     def reset(self):
@@ -310,6 +345,7 @@ cdef class State:
         with nogil:  # tables for stop tokens that are text may have to be made
             begun = decoder.restart()
         self.decoder = move(begun)
+        self.drafting.reset()
         self.cached = None
 
     def fork(self):
@@ -318,7 +354,8 @@ cdef class State:
         cdef State s = new_state(kind)
         s.constraint = self.constraint
         s.stop_token_ids = self.stop_token_ids
-        s.n_words, s.n_tokens, s.size = self.n_words, self.n_tokens, self.size
+        s.n_words, s.n_tokens, s.size, s.vocab = self.n_words, self.n_tokens, self.size, self.vocab
+        s.drafting = self.drafting
         s.cached = self.cached
         s.decoder = self.now().fork()
         return s
@@ -366,6 +403,23 @@ cdef class State:
         longer token are held back, and committed tokens are not split again.  Often [] although ``forced_bytes()`` is not b"".
         """
         return self.constraint.forced_tokens(self, tokenizer, limit)
+
+    def draft(self, limit, *, prompt=None, proposal=None, end_token_id=None):
+        """Returns at most `limit` tokens that are likely to come next, for a model to verify in one pass.
+
+        The draft has the tokens of ``forced_bytes()``, as the model's tokenizer would cut them; where white space is free,
+        that of the layout of the text so far, or of ``json.dumps`` at first; and the end token where nothing else can
+        come.  At a choice it goes on with what followed the last tokens earlier in the prompt or the text, or else with
+        `proposal`.  ``validate(draft)`` is ``len(draft)``, but the draft may be wrong: do not commit it unverified.
+
+        prompt: int32[n], the ids of the prompt.
+        proposal: ids that another drafter proposes after the text.
+        end_token_id: the end token to draft; None: the first of ``stop_token_ids``, -1: none.
+
+        The state remembers the text's layout and which drafts were refused, so a draft counts as a change of the state to
+        other threads.
+        """
+        return fill_drafts([self], [limit], prompts=[prompt], proposals=[proposal], end_token_ids=[end_token_id])[0]
 
     def shortest_completion(self, limit=4096, max_steps=1 << 16):
         """Returns the bytes of a shortest completion: committing them makes the text a sentence, and no fewer bytes do.
@@ -461,7 +515,7 @@ cdef object start_state(type kind, Decoder* decoder, object constraint, const Vo
     cdef State s = new_state(kind)
     s.decoder.reset(held.release())
     s.constraint = constraint
-    s.n_words, s.n_tokens, s.size = vocab.n_words(), vocab.n_tokens(), vocab.size
+    s.n_words, s.n_tokens, s.size, s.vocab = vocab.n_words(), vocab.n_tokens(), vocab.size, vocab
     if stop_token_ids is None:
         s.stop_token_ids = tuple(vocab.eos)
     else:
@@ -550,6 +604,89 @@ def fill_bitmasks(states, buffer, threads=1, rows=None, max_tokens=None, wrap_up
                 one.n_reads -= 1
     finally:
         PyBuffer_Release(&target.view)
+
+
+def fill_drafts(states, limits, *, prompts=None, proposals=None, end_token_ids=None, threads=1):
+    """Returns a list with the draft of each state; see :meth:`State.draft`.
+
+    states: a list of states, None for a sequence without a constraint, whose draft is empty. No state occurs twice.
+    limits: the most tokens of each draft.
+    prompts, proposals, end_token_ids: lists with an entry for each state, or None.
+    threads: the largest number of threads; a draft is made by one of them. The interpreter lock is released, unless the
+        drafts are few and need not wait.
+    """
+    cdef vector[DraftRequest] requests
+    cdef DraftRequest* request
+    cdef State one
+    cdef int64_t n = len(states), k, n_threads = integer(threads)
+    cdef cbool quick = n <= kFewMasks
+    cdef const int32_t[::1] ids
+    cdef list drafting = [], texts = []
+    if len(limits) != n or any(given is not None and len(given) != n for given in (prompts, proposals, end_token_ids)):
+        raise StateError(f"limits, prompts, proposals and end_token_ids must have one entry for each of {n} states")
+    if n_threads < 1:
+        raise StateError(f"threads must be at least 1, not {n_threads}")
+    drafts = [[] for _ in range(n)]
+    requests.reserve(n)
+    for k in range(n):
+        if states[k] is None:
+            continue
+        if not isinstance(states[k], State):
+            raise TypeError(f"a {type(states[k]).__name__} is not a state of a constraint")
+        one = states[k]
+        requests.emplace_back()
+        request = &requests.back()
+        request.limit = integer(limits[k])
+        end = None if end_token_ids is None else end_token_ids[k]
+        request.end_token = integer(one.stop_token_ids[0] if end is None and one.stop_token_ids else -1 if end is None else end)
+        for ids_of, given in ((0, prompts), (1, proposals)):
+            if given is None or given[k] is None:
+                continue
+            array = _as_ids(given[k], one.n_tokens)
+            texts.append(array)
+            ids = array
+            if not ids.shape[0]:
+                continue
+            if ids_of == 0:
+                request.prompt = Ids(&ids[0], <int32_t>ids.shape[0])
+            else:
+                request.proposal = Ids(&ids[0], <int32_t>ids.shape[0])
+        drafting.append((k, one))
+    if len({id(pair[1]) for pair in drafting}) != len(drafting):
+        raise StateError("a state occurs twice; draft for a fork() instead")
+    for _, state in drafting:  # from here on, no Python code runs that could change a state
+        one = state
+        one.now()
+        if one.n_reads:
+            raise StateError("another thread is reading this state; give each thread a fork()")
+    k = 0
+    for _, state in drafting:
+        one = state
+        requests[k].decoder, requests[k].vocab = one.decoder.get(), one.vocab
+        requests[k].memory = own_memory(one.drafting)
+        quick = quick and one.decoder.get().is_quick()
+        k += 1
+    for _, state in drafting:
+        (<State>state).n_changes += 1
+    try:
+        if quick:
+            make_drafts(requests, 1)
+        else:
+            with nogil:
+                make_drafts(requests, n_threads)
+    finally:
+        for _, state in drafting:
+            (<State>state).n_changes -= 1
+    for k in range(<int64_t>requests.size()):
+        drafts[drafting[k][0]] = list(requests[k].out)
+    return drafts
+
+
+cdef _as_ids(values, int64_t n_tokens):
+    """Returns an int32 array of token ids: `values` itself if it is such an array, which must not change meanwhile."""
+    if isinstance(values, np.ndarray) and values.dtype == np.int32 and values.ndim == 1 and values.flags.c_contiguous:
+        return values
+    return _token_ids(values, n_tokens)
 
 
 cdef _draft_array(what, values):

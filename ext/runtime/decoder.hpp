@@ -28,6 +28,7 @@
 
 #include "containers/numbers.hpp"
 #include "errors.hpp"
+#include "vocabulary/trie.hpp"
 
 namespace wfsa {
 
@@ -43,6 +44,12 @@ enum class Way {
 constexpr int64_t kAnyTokens = std::numeric_limits<int64_t>::max();
 struct Budget {
     int64_t tokens = kAnyTokens, wrap_up = 0;
+};
+
+// The bytes of one commit; none for a token that was taken by its id.
+struct Commit {
+    const uint8_t* text;
+    int64_t n;
 };
 
 class Decoder {
@@ -104,7 +111,17 @@ class Decoder {
 
     virtual std::string text() const = 0;  // the bytes of all commits
     virtual std::string forced(size_t limit) const = 0;  // the bytes that must come next, at most `limit`
-    virtual std::string next_bytes() const = 0;  // the bytes that can come next, ascending
+    // Returns the bytes that can come next. Sets `tokens` if the text may also go on by a token's id, or end.
+    virtual ByteBits following(bool& tokens) const = 0;
+    std::string next_bytes() const {  // ascending
+        bool tokens = false;
+        const ByteBits bytes = following(tokens);
+        std::string out;
+        for (int c = 0; c < 256; ++c) if (bytes.has(uint8_t(c))) out.push_back(char(c));
+        return out;
+    }
+    // Sets `out` to the commits after the first n. They stay valid until one of them is rolled back.
+    virtual void commits_since(int64_t n, std::vector<Commit>& out) const = 0;
     virtual std::vector<int32_t> expected() const = 0;   // terminals, for messages
     virtual int32_t n_configs() const = 0;               // for diagnosis
 

@@ -63,7 +63,7 @@ template <class... Companions> class Session final : public Decoder {
         std::string out;
         while (out.size() < limit) {
             bool tokens = false;
-            const ByteBits b = probe->bytes(tokens);
+            const ByteBits b = probe->following(tokens);
             int32_t n = 0;
             for (uint64_t w : b.w) n += __builtin_popcountll(w);
             if (tokens || n != 1) break;
@@ -75,12 +75,22 @@ template <class... Companions> class Session final : public Decoder {
         return out;
     }
     std::string text() const override { return text_of(now_); }
-    std::string next_bytes() const override {
-        bool tokens = false;
-        const ByteBits b = bytes(tokens);
-        std::string out;
-        for (int c = 0; c < 256; ++c) if (b.has(uint8_t(c))) out.push_back(char(c));
+    ByteBits following(bool& tokens) const override {
+        ByteBits out = engine_->run([&](auto& operations) { return operations.next_bytes(now_, tokens); });
+        if (!any([](auto& companion) { return companion.is_active(); })) return out;
+        for (int c = 0; c < 256; ++c) {
+            const uint8_t byte = uint8_t(c);
+            if (!out.has(byte)) continue;
+            Steps steps = begin_steps();
+            if (!takes(steps, &byte, 1) || (is_watched() && !copy()->commit_bytes(&byte, 1)))
+                out.w[byte >> 6] &= ~(uint64_t(1) << (byte & 63));
+        }
         return out;
+    }
+    void commits_since(int64_t n, vector<Commit>& out) const override {
+        out.clear();
+        for (const Snapshot* at = now_; at->n_commits > n; at = at->before) out.push_back({at->text, at->n_text});
+        std::reverse(out.begin(), out.end());
     }
     vector<int32_t> expected() const override {
         return engine_->run([&](auto& operations) { return operations.expected(now_); });
@@ -144,20 +154,6 @@ template <class... Companions> class Session final : public Decoder {
     bool has_end() const override { return budget_.least(*engine_, now_) < TokensToEnd::kNever; }
     bool has_end_token() const { return has_stops() || !engine_->vocab->eos.empty(); }
     bool is_complete() const override { return engine_->frozen; }
-
-    // Returns the bytes that may come next; sets `tokens` if a token that is taken by its id may come.
-    ByteBits bytes(bool& tokens) const {
-        ByteBits out = engine_->run([&](auto& operations) { return operations.next_bytes(now_, tokens); });
-        if (!any([](auto& companion) { return companion.is_active(); })) return out;
-        for (int c = 0; c < 256; ++c) {
-            const uint8_t byte = uint8_t(c);
-            if (!out.has(byte)) continue;
-            Steps steps = begin_steps();
-            if (!takes(steps, &byte, 1) || (is_watched() && !copy()->commit_bytes(&byte, 1)))
-                out.w[byte >> 6] &= ~(uint64_t(1) << (byte & 63));
-        }
-        return out;
-    }
 
     // Calls f for each active companion, in the order of the list.
     template <class F> void each(const F& f) {

@@ -49,10 +49,19 @@ class TextDecoder final : public Decoder {
         const uint8_t* from = table_->text(place_.lo) + place_.depth;
         return std::string(from, from + table_->shared(place_, int64_t(limit)));
     }
-    std::string next_bytes() const override {
-        if (ended_) return std::string();
-        const vector<uint8_t> bytes = table_->next_bytes(place_);
-        return std::string(bytes.begin(), bytes.end());
+    ByteBits following(bool& tokens) const override {
+        tokens = accepting();
+        ByteBits out;
+        if (!ended_) for (const uint8_t byte : table_->next_bytes(place_)) out.set(byte);
+        return out;
+    }
+    void commits_since(int64_t n, vector<Commit>& out) const override {
+        out.clear();
+        const uint8_t* const text = table_->text(place_.lo);
+        for (int64_t k = n; k < n_commits(); ++k) {
+            const int64_t end = k + 1 < n_commits() ? past_[size_t(k) + 1].depth : place_.depth;
+            out.push_back({text + past_[size_t(k)].depth, end - past_[size_t(k)].depth});
+        }
     }
     vector<int32_t> expected() const override {  // 0 if a text can continue, 1 (the end) if one is complete
         vector<int32_t> out;

@@ -37,8 +37,19 @@ struct Vocabulary {
         trie = VocabularyTrie(words, n_words());
     }
 
+    // Returns the token with these bytes, or -1. Bytes in `blob` are those of one token, others of the first one that
+    // has them.
+    int32_t token_of(const uint8_t* text, int64_t n) const {
+        if (n == 0) return -1;
+        if (text >= blob.data() && text < blob.data() + blob.size())
+            return int32_t(std::upper_bound(offsets.begin(), offsets.end(), text - blob.data()) - offsets.begin()) - 1;
+        int32_t node = 0;
+        for (int64_t i = 0; i < n && node >= 0; ++i) node = trie.child(node, text[i]);
+        return node >= 0 && trie[node].own ? trie.tokens(trie[node].slot_lo)[0] : -1;
+    }
+
     // Returns the object of type T attached to the vocabulary, made from it on first use.
-    template <class T> T& kept() {
+    template <class T> T& kept() const {
         const ForkGate::Change change;
         std::lock_guard<std::mutex> lock(kept_mutex_);
         std::shared_ptr<void>& slot = kept_[std::type_index(typeid(T))];
@@ -47,8 +58,8 @@ struct Vocabulary {
     }
 
   private:
-    std::mutex kept_mutex_;
-    std::map<std::type_index, std::shared_ptr<void>> kept_;
+    mutable std::mutex kept_mutex_;
+    mutable std::map<std::type_index, std::shared_ptr<void>> kept_;
 };
 
 // A vocabulary without some of its text tokens: tokens that end a sequence, and so are never text in it.

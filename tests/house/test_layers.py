@@ -35,7 +35,9 @@ KERNELS: dict[str, set[str]] = {
     "ext/json": {"ext/containers", "ext/parser", "ext/vocabulary"},
     "ext/runtime": {
         "ext/budget", "ext/containers", "ext/errors.hpp", "ext/lexer", "ext/parser", "ext/regular", "ext/tails",
+        "ext/vocabulary",
     },
+    "ext/drafts": {"ext/json", "ext/runtime", "ext/vocabulary"},
     "ext/companions": {"ext/json", "ext/runtime"},
     "ext/ahead.hpp": {"ext/runtime"},
     "ext/background.hpp": {"ext/ahead.hpp"},
@@ -44,8 +46,8 @@ KERNELS: dict[str, set[str]] = {
     "ext/items": set(),
     # The Cython modules check arguments, walk the regular trees, and raise the project's errors.
     "ext/bindings": {
-        "ext/ahead.hpp", "ext/artifact", "ext/background.hpp", "ext/companions", "ext/containers", "ext/errors.hpp",
-        "ext/items", "ext/profiles", "ext/regular", "ext/runtime", "ext/texts",
+        "ext/ahead.hpp", "ext/artifact", "ext/background.hpp", "ext/companions", "ext/containers", "ext/drafts",
+        "ext/errors.hpp", "ext/items", "ext/profiles", "ext/regular", "ext/runtime", "ext/texts",
         "ext/interrupt.hpp", "ext/vocabulary", "grammar", "wfsa/_ext", "wfsa/errors.py",
     },
 }  # fmt: skip
@@ -367,11 +369,11 @@ def test_headers_include_each_other_and_the_standard_library_only(path: Path) ->
             assert re.fullmatch(r"<[a-z_]+>", included), f"{path.name} includes {included}"
 
 
-def test_only_companions_know_json() -> None:
+def test_only_companions_and_drafts_know_json() -> None:
     """JSON's conditions next to a grammar are companions of the parse, which the maker of a session names."""
     for name, others in USES.items():
         if any(unit_of(other) == "ext/json" for other in others):
-            assert unit_of(name) in ("ext/json", "ext/companions"), name
+            assert unit_of(name) in ("ext/json", "ext/companions", "ext/drafts"), name
 
 
 @pytest.mark.parametrize("path", [path for path in PYTHON if path.is_relative_to(ROOT / "grammar")], ids=name_of)

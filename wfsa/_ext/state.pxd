@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libcpp cimport bool as cbool
-from libcpp.memory cimport unique_ptr
+from libcpp.memory cimport shared_ptr, unique_ptr
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
@@ -32,6 +32,13 @@ cdef extern from "runtime/decoder.hpp" namespace "wfsa" nogil:
         int32_t n_configs()
 
 
+cdef extern from "drafts/memory.hpp" namespace "wfsa" nogil:
+    cdef cppclass DraftMemory:
+        DraftMemory()
+        DraftMemory(const DraftMemory&)
+        void rolled_back(int64_t)
+
+
 cdef extern from "bindings/held.hpp" namespace "wfsa":
     cdef cppclass Held:
         void hold(int32_t*)
@@ -41,6 +48,8 @@ cdef class State:
     cdef unique_ptr[Decoder] decoder
     cdef int64_t n_words, n_tokens, size
     cdef int32_t n_reads, n_changes  # that run without the interpreter lock
+    cdef const Vocabulary* vocab
+    cdef shared_ptr[DraftMemory] drafting  # of the text, shared with forks until one of them drafts; null before a draft
     cdef TokenMask cached
     cdef readonly tuple stop_token_ids
     cdef readonly object constraint  # keeps what the decoder reads

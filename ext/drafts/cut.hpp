@@ -1,0 +1,206 @@
+// Cuts bytes into tokens nearly as the model's tokenizer does, knowing only the vocabulary.
+//
+// A byte-pair tokenizer first splits a text into pieces by a regular expression (words, digits, runs of punctuation),
+// and then merges neighbours in each piece, the pair with the lowest rank first. Both are guessed:
+//
+//   rank      the id of the merged token. This holds for tiktoken, GPT-2, Llama 3, Qwen and their relatives, and nearly
+//             for SentencePiece. `merges` is false if a sample of the vocabulary's own tokens is not restored by merging
+//             their bytes (a Unigram model, longest match); the longest token that matches is taken then
+//   pieces    `Pieces`, whose options are read off the tokens: a vocabulary trained on pieces has no token across them
+//
+// A piece that is a token is that token; only other pieces are merged. The result is a guess of the tokenizer's, and
+// always spells the bytes, as far as tokens exist for them.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "vocabulary/vocabulary.hpp"
+
+namespace wfsa {
+
+enum class ByteKind : uint8_t { kBlank, kUpper, kLower, kDigit, kMark };
+
+inline ByteKind kind_of(uint8_t c) {
+    if (c == ' ' || (c >= 9 && c <= 13)) return ByteKind::kBlank;
+    if (c >= 'A' && c <= 'Z') return ByteKind::kUpper;
+    if ((c >= 'a' && c <= 'z') || c >= 0x80) return ByteKind::kLower;
+    return c >= '0' && c <= '9' ? ByteKind::kDigit : ByteKind::kMark;
+}
+inline bool is_letter(uint8_t c) { const ByteKind k = kind_of(c); return k == ByteKind::kUpper || k == ByteKind::kLower; }
+
+// How a tokenizer splits a text before merging. The expressions are those of the patterns of known tokenizers.
+struct Pieces {
+    size_t digits = 0;  // most digits of a piece; 0: any number, with a blank in front
+    bool marked_words = false;  // [^\r\n\p{L}\p{N}]?\p{L}+ rather than " ?\p{L}+"
+    bool line_ends = false;  // marks take the line ends behind them, and blanks end with a line
+    bool humps = false;  // "orderId" is two pieces
+    bool blanks_join = false;  // SentencePiece: a run of blanks and what follows it are one piece
+
+    // Returns the length of the piece that begins at p.
+    size_t next(const uint8_t* p, size_t n) const {
+        const auto run = [&](size_t i, auto is) { while (i < n && is(p[i])) ++i; return i; };
+        const auto is_blank = [](uint8_t c) { return kind_of(c) == ByteKind::kBlank; };
+        const auto is_digit = [](uint8_t c) { return kind_of(c) == ByteKind::kDigit; };
+        const auto is_mark = [](uint8_t c) { return kind_of(c) == ByteKind::kMark; };
+        if (blanks_join) return run(run(0, is_blank), [&](uint8_t c) { return !is_blank(c); });
+        const uint8_t c = p[0];
+        const bool spaced = c == ' ' && n > 1;
+        if (is_letter(c)) return word(p, 0, n);
+        if (n > 1 && is_letter(p[1]) && (marked_words ? !is_digit(c) && c != '\n' && c != '\r' : spaced)) return word(p, 1, n);
+        if (digits ? is_digit(c) : is_digit(p[spaced])) {
+            const size_t end = run(1, is_digit);
+            return digits ? std::min(end, digits) : end;
+        }
+        if (is_mark(p[spaced])) {
+            const size_t end = run(1, is_mark);
+            return line_ends ? run(end, [](uint8_t b) { return b == '\n' || b == '\r'; }) : end;
+        }
+        const size_t end = run(0, is_blank);
+        if (line_ends)
+            for (size_t i = end; i > 0; --i) if (p[i - 1] == '\n' || p[i - 1] == '\r') return i;
+        return end < n && end > 1 ? end - 1 : end;  // the last blank belongs to what follows
+    }
+
+  private:
+    size_t word(const uint8_t* p, size_t i, size_t n) const {
+        if (!humps) {
+            while (i < n && is_letter(p[i])) ++i;
+            return i;
+        }
+        while (i < n && kind_of(p[i]) == ByteKind::kUpper) ++i;
+        while (i < n && kind_of(p[i]) == ByteKind::kLower) ++i;
+        return i;
+    }
+};
+
+class TokenCutter {
+  public:
+    Pieces pieces;
+    bool merges = true;
+
+    explicit TokenCutter(const Vocabulary& v) : v_(v) {
+        read_pieces();
+        merges = restores_tokens();
+    }
+    // Appends the tokens of the text to `out`, at most `most`. Returns false if no token begins with some of its bytes; the
+    // tokens are then those before.
+    bool cut(const uint8_t* p, size_t n, size_t most, vector<int32_t>& out) const {
+        for (size_t at = 0, end = 0; at < n && most > 0; at = end) {
+            const size_t begin = out.size();
+            if (!merges) {
+                int64_t length = 0;
+                v_.trie.each_prefix(p + at, int64_t(n - at), [&](int64_t l) { length = l; });
+                end = at + size_t(length);
+            } else {
+                end = at + std::min(pieces.next(p + at, n - at), kLongest);
+            }
+            const int32_t whole = end > at ? token(p + at, end - at) : -1;
+            if (whole >= 0) out.push_back(whole);
+            else if (end == at || !merge(p + at, end - at, out)) return false;
+            if (out.size() - begin > most) out.resize(begin + most);
+            most -= out.size() - begin;
+        }
+        return true;
+    }
+    // Returns the token with these bytes, or -1.
+    int32_t token(const uint8_t* p, size_t n) const {
+        int32_t node = 0;
+        for (size_t i = 0; i < n; ++i) if ((node = v_.trie.child(node, p[i])) < 0) return -1;
+        return token_at(node);
+    }
+    bool space_joins_digits() const { return !pieces.digits; }
+
+  private:
+    static constexpr size_t kLongest = 48;  // bytes that are merged at once
+    const Vocabulary& v_;
+
+    // Of tokens with the same bytes the last, since byte tokens come before the pieces of SentencePiece.
+    int32_t token_at(int32_t node) const {
+        if (!v_.trie[node].own) return -1;
+        const Span<int32_t> same = v_.trie.tokens(v_.trie[node].slot_lo);
+        return same[same.size() - 1];
+    }
+    bool merge(const uint8_t* p, size_t n, vector<int32_t>& out) const {
+        int32_t spelled[kLongest][kLongest];  // by begin and length - 1
+        uint8_t begin[kLongest + 1];  // of the parts
+        size_t n_parts = n;
+        for (size_t i = 0; i < n; ++i) {
+            begin[i] = uint8_t(i);
+            int32_t node = 0;
+            std::fill(spelled[i], spelled[i] + (n - i), -1);
+            for (size_t k = i; k < n && (node = v_.trie.child(node, p[k])) >= 0; ++k) spelled[i][k - i] = token_at(node);
+        }
+        begin[n] = uint8_t(n);
+        for (;;) {
+            size_t best = n_parts;
+            int32_t rank = INT32_MAX;
+            for (size_t k = 0; k + 1 < n_parts; ++k) {
+                const int32_t merged = spelled[begin[k]][begin[k + 2] - begin[k] - 1];
+                if (merged >= 0 && merged < rank) rank = merged, best = k;
+            }
+            if (best == n_parts) break;
+            std::copy(begin + best + 2, begin + n_parts + 1, begin + best + 1);
+            --n_parts;
+        }
+        for (size_t k = 0; k < n_parts; ++k) {
+            const int32_t token = spelled[begin[k]][begin[k + 1] - begin[k] - 1];
+            if (token < 0) return false;
+            out.push_back(token);
+        }
+        return true;
+    }
+    template <class Visit> void sample(int64_t most, const Visit& visit) const {
+        const int64_t n = int64_t(v_.trie.slot_word.size()), step = std::max<int64_t>(1, n / most);
+        for (int64_t s = 0; s < n; s += step) visit(v_.trie.slot_word[s]);
+    }
+    void read_pieces() {
+        size_t n_marked = 0, n_lines = 0, n_humps = 0, n_letters = 0, n_seen = 0, longest_digits = 0, n_twice = 0;
+        sample(1 << 13, [&](const Word& w) {
+            ++n_seen;
+            if (w.length < 3) return;
+            const uint8_t *p = w.text, last = p[w.length - 1];
+            const auto all = [&](int32_t lo, int32_t hi, auto is) { return std::all_of(p + lo, p + hi, is); };
+            const ByteKind first = kind_of(p[0]);
+            if (all(1, w.length, is_letter)) {
+                n_letters += is_letter(p[0]);
+                n_marked += first == ByteKind::kMark && p[0] != '\'' && w.length > 3;
+                for (int32_t i = 1; i < w.length; ++i)
+                    if (p[i] < 0x80 && kind_of(p[i - 1]) == ByteKind::kLower && kind_of(p[i]) == ByteKind::kUpper) { ++n_humps; break; }
+            }
+            n_lines += first == ByteKind::kMark && last == '\n';
+        });
+        for (uint8_t c = 0x20; c < 0x7F; ++c) {
+            const int32_t node = v_.trie.child(0, c);
+            n_twice += node >= 0 && v_.trie[node].own && v_.trie.tokens(v_.trie[node].slot_lo).size() > 1;
+        }
+        for (int32_t node = 0; longest_digits < 8; ++longest_digits) {
+            int32_t next = -1;
+            for (uint8_t c = '0'; c <= '9' && next < 0; ++c) {
+                const int32_t to = v_.trie.child(node, c);
+                if (to >= 0 && (v_.trie[to].own || longest_digits == 0)) next = to;
+            }
+            if (next < 0) break;
+            node = next;
+        }
+        pieces.digits = longest_digits > 3 ? 0 : std::max<size_t>(1, longest_digits);
+        pieces.marked_words = n_marked * 500 > n_seen;
+        pieces.line_ends = n_lines > 0;
+        pieces.humps = n_humps * 200 < n_letters && pieces.marked_words;
+        pieces.blanks_join = n_twice > 48;
+    }
+    // Whether merging the bytes of tokens gives these tokens again, for nearly all of a sample.
+    bool restores_tokens() const {
+        size_t n_tried = 0, n_restored = 0;
+        vector<int32_t> out;
+        sample(256, [&](const Word& w) {
+            if (w.length < 2 || size_t(w.length) > kLongest) return;
+            out.clear();
+            ++n_tried;
+            n_restored += merge(w.text, size_t(w.length), out) && out.size() == 1;
+        });
+        return n_restored * 10 >= n_tried * 9;
+    }
+};
+
+}  // namespace wfsa

@@ -1,0 +1,142 @@
+// Drafts: tokens that are likely to come next, for a model to verify in one pass.
+//
+// A draft is made of, in this order along the text:
+//
+//   forced     bytes that must come, cut into tokens as the tokenizer would; where white space is free, that of the
+//              text's layout (layout.hpp), if only one other byte can follow it
+//   end        the end token where nothing else can come
+//   repeated   at a choice, what followed the last tokens earlier in the prompt or the text (prompt look-up)
+//   proposed   if nothing was repeated, the tokens of another drafter
+//
+// All tokens of a draft can be committed one after another. Verification keeps the text lossless, so a wrong guess
+// costs only its place in the pass.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "drafts/cut.hpp"
+#include "drafts/memory.hpp"
+#include "runtime/batch.hpp"
+
+namespace wfsa {
+
+struct DraftRequest {
+    const Decoder* decoder;
+    const Vocabulary* vocab;
+    DraftMemory* memory;
+    int64_t limit;  // most tokens
+    int32_t end_token;  // -1: none is drafted
+    Span<int32_t> prompt, proposal;
+    vector<int32_t> out{};
+};
+
+class Drafter {
+  public:
+    explicit Drafter(DraftRequest& request)
+        : request_(request), out_(request.out), cutter_(request.vocab->kept<TokenCutter>()), probe_(request.decoder->fork()),
+          layout_(request.memory->layout) {}
+
+    void draft() {
+        while (has_room()) {
+            if (write_forced()) continue;
+            if (ends()) {
+                if (request_.end_token >= 0) out_.push_back(request_.end_token);
+                break;
+            }
+            if (!write_repeated() && !write_proposed()) break;
+        }
+        out_.resize(size_t(validate(*request_.decoder, out_.data(), int64_t(out_.size()))));
+    }
+
+  private:
+    static constexpr size_t kBytesPerToken = 16;  // forced bytes that are read for a token of the draft
+    DraftRequest& request_;
+    vector<int32_t>& out_;
+    const TokenCutter& cutter_;
+    const std::unique_ptr<Decoder> probe_;  // after the draft so far
+    Layout layout_;
+    std::string bytes_;
+
+    bool has_room() const { return int64_t(out_.size()) < request_.limit; }
+
+    // Appends the tokens of the forced bytes; returns false if there are none.
+    bool write_forced() {
+        const size_t left = size_t(request_.limit) - out_.size(), most = std::min<size_t>(left, 64) * kBytesPerToken;
+        bytes_.clear();
+        while (bytes_.size() < most && write_forced_byte()) {}
+        const size_t n = out_.size();
+        const bool is_cut = cutter_.cut(reinterpret_cast<const uint8_t*>(bytes_.data()), bytes_.size(), left, out_);
+        if (!is_cut) request_.limit = int64_t(out_.size());  // the draft ends here
+        if (is_cut && bytes_.size() >= most && out_.size() > n + 1 && has_room()) {
+            out_.pop_back();  // the last token may be cut short
+            request_.limit = int64_t(out_.size());
+        }
+        return out_.size() > n;
+    }
+    bool write_forced_byte() {
+        bool tokens = false;
+        const ByteBits all = probe_->following(tokens);
+        if (tokens) return false;
+        int32_t byte = only(all);
+        if (byte < 0) {
+            if (layout_.in_string() || !all.intersects(blanks())) return false;
+            byte = only(all.without(blanks()));
+            if (byte < 0) return false;
+            for (const char c : layout_.expected(uint8_t(byte))) if (!push(uint8_t(c))) break;
+        }
+        return push(uint8_t(byte));
+    }
+    bool push(uint8_t byte) {
+        if (!probe_->commit_bytes(&byte, 1)) return false;
+        layout_.read(byte);
+        bytes_.push_back(char(byte));
+        return true;
+    }
+    static ByteBits blanks() {
+        ByteBits out;
+        for (const uint8_t c : {' ', '\t', '\n', '\r'}) out.set(c);
+        return out;
+    }
+    static int32_t only(const ByteBits& bytes) {
+        if (bytes.count() != 1) return -1;
+        for (int32_t i = 0;; ++i) if (bytes.w[size_t(i)]) return 64 * i + __builtin_ctzll(bytes.w[size_t(i)]);
+    }
+    // Whether nothing but the end can come, apart from white space.
+    bool ends() const {
+        bool tokens = false;
+        return probe_->accepting() && !probe_->following(tokens).without(blanks()).any();
+    }
+    bool write_repeated() { return false; }
+    bool write_proposed() {
+        const Span<int32_t> all = request_.proposal;
+        if (all.size() <= out_.size() || !std::equal(out_.begin(), out_.end(), all.begin())) return false;
+        return commit(all.from(int32_t(out_.size())));
+    }
+    // Appends tokens, up to the first that is not allowed; returns false if that is the first.
+    bool commit(Span<int32_t> tokens) {
+        const size_t n = out_.size();
+        for (const int32_t token : tokens) {
+            if (!has_room() || probe_->finished() || token < 0 || token >= request_.vocab->n_tokens() || !probe_->commit_token(token)) break;
+            out_.push_back(token);
+            const Vocabulary& v = *request_.vocab;
+            if (!v.special[token])
+                for (int64_t i = v.offsets[token]; i < v.offsets[token + 1]; ++i) layout_.read(v.blob[i]);
+        }
+        if (probe_->finished()) request_.limit = int64_t(out_.size());
+        return out_.size() > n;
+    }
+};
+
+inline void make_drafts(vector<DraftRequest>& requests, int64_t n_threads) {
+    std::atomic<size_t> next{0};
+    on_threads(std::min(size_t(n_threads), std::max<size_t>(1, requests.size() / kWorthWaking)), [&](size_t) {
+        for (size_t i; (i = next.fetch_add(1)) < requests.size();) {
+            DraftRequest& request = requests[i];
+            if (request.decoder->finished() || request.limit <= 0) continue;
+            request.memory->read(*request.decoder, *request.vocab);
+            Drafter(request).draft();
+        }
+    });
+}
+
+}  // namespace wfsa
