@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import wfsa
+from tests.integrations.tiny import ROOT
 from wfsa.grammar.structural_tag.formats import ALIASES, FORMATS, CallFormat
 
 pytestmark = pytest.mark.engine
@@ -129,10 +130,11 @@ def judged() -> list[tuple[str, str, str]]:
     from vllm.tool_parsers import _TOOL_PARSERS_TO_REGISTER
 
     parsers = {"vllm": _TOOL_PARSERS_TO_REGISTER, "sglang": FunctionCallParser.ToolCallParserEnum}
-    return [
+    pairs = [
         (host, name, form) for form in FORMATS for name in names_of(form) for host, names in parsers.items()
         if name in names and (host, form) not in NOT_JUDGED
     ]  # fmt: skip
+    return [*pairs, ("vllm", "mistral", "mistral_v11"), ("sglang", "mistral", "mistral_v11")]
 
 
 JUDGED = judged()
@@ -145,8 +147,9 @@ def test_hosts_read_calls(host: str, name: str, form: str, tool_choice: str, spe
     made = tokenizer(form, special)
     vocab = wfsa.Vocab.from_tokenizer(made)
     constraint = wfsa.compile_tools(
-        TOOLS, vocab, format=name, tool_choice=tool_choice, mode="lazy", whitespace="compact"
-    )
+        TOOLS, vocab, format=name if name in names_of(form) else form, tool_choice=tool_choice, mode="lazy",
+        whitespace="compact",
+    )  # fmt: skip
     written = FORMATS[form]
     begin = written.opening or written.begin if written.whole or written.text else written.first_mark()
     if tool_choice == "auto" and not written.whole and not written.text:
@@ -161,3 +164,16 @@ def test_hosts_read_calls(host: str, name: str, form: str, tool_choice: str, spe
         assert calls and as_misread(host, form, read) == as_misread(host, form, calls), text
         n_read += 1
     assert n_read > N // 4
+
+
+def test_the_page_lists_every_name_of_the_hosts() -> None:
+    from sglang.srt.function_call.parser_names import TOOL_CALL_PARSER_NAMES
+    from sglang.srt.parser.reasoning_parser_names import REASONING_PARSER_NAMES
+    from vllm.reasoning import _REASONING_PARSERS_TO_REGISTER
+    from vllm.tool_parsers import _TOOL_PARSERS_TO_REGISTER
+
+    page = (ROOT / "docs" / "structural-tags.md").read_text(encoding="utf-8")
+    for names in (
+        TOOL_CALL_PARSER_NAMES, REASONING_PARSER_NAMES, _TOOL_PARSERS_TO_REGISTER, _REASONING_PARSERS_TO_REGISTER
+    ):  # fmt: skip
+        assert [name for name in names if f"`{name}`" not in page] == []

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import wfsa
 from wfsa.fleet.store import ConstraintStore
-from wfsa.grammar.structural_tag.formats import FORMATS, CallFormat
+from wfsa.grammar.structural_tag.formats import ALIASES, FORMATS, CallFormat
+from wfsa.grammar.structural_tag.reasoning import REASONING
 
 pytestmark = pytest.mark.engine
 SPECIAL = ["<|python_tag|>", "[TOOL_CALLS]", "<|eos|>"]
@@ -223,3 +225,9 @@ def test_a_call_ends_where_its_mark_first_occurs() -> None:
         assert not constraint.start().commit_bytes(f'{begin}"x</tool_call>'.encode())
         spelled_otherwise = takes(constraint, begin + r'"x\u003c/tool_call>"' + end)
         assert spelled_otherwise is ("pattern" not in keywords)  # strings with a pattern have the canonical spelling
+
+
+def test_the_page_lists_every_name() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "structural-tags.md").read_text(encoding="utf-8")
+    for name in (*FORMATS, *ALIASES, *REASONING):
+        assert f"`{name}`" in page
