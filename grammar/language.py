@@ -1,16 +1,17 @@
 """Questions of the front ends about languages, which the engine answers: the front ends contain no automata.
 
 The engine answers questions about a regular tree with its automaton (:class:`wfsa._ext.regular.Automaton`): membership,
-emptiness, inclusion, the number of words, the words.  `wfsa` injects the engine with `use`.  Answers are exact unless
-an automaton exceeds `MAX_STATES` states; then each function returns the safe answer that its docstring names.  Which
-nonterminals of a grammar derive a text is answered by the engine's normaliser.
+emptiness, inclusion, the number of words, the words.  `wfsa.compilation` injects the engine with `use`.  Answers are
+exact unless an automaton exceeds `MAX_STATES` states; then each function returns the safe answer that its docstring
+names.  Which nonterminals of a grammar derive a text is answered by the engine's normaliser.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol
+from importlib import import_module
+from typing import NamedTuple, Protocol
 
 from wfsa.errors import LimitError
 
@@ -51,12 +52,22 @@ UNKNOWN = Count(0, ENDLESS)
 Rules = Sequence[tuple[int, tuple[int, ...]]]  # as in a Grammar
 
 
-def _no_engine(*_: object) -> Any:
-    raise RuntimeError("no engine is installed for the questions of the front ends; import wfsa before them")
+ENGINE = "wfsa.compilation"
+"""The module that installs the engine by :func:`use`. It is imported by its name, since no front end depends on it."""
 
 
-_make: Callable[[Regular, int], Language] = _no_engine
-_deriving: Callable[[Rules, int, Sequence[Unordered]], bytes] = _no_engine
+def _first_language(tree: Regular, max_states: int) -> Language:
+    import_module(ENGINE)
+    return _make(tree, max_states)
+
+
+def _first_deriving(rules: Rules, n_nonterminals: int, lists: Sequence[Unordered]) -> bytes:
+    import_module(ENGINE)
+    return _deriving(rules, n_nonterminals, lists)
+
+
+_make: Callable[[Regular, int], Language] = _first_language
+_deriving: Callable[[Rules, int, Sequence[Unordered]], bytes] = _first_deriving
 
 
 def use(

@@ -16,33 +16,38 @@ of items are in ``wfsa.items``, sampling and beam search in ``wfsa.decoding``, t
 ``wfsa.integrations``, reports about schemas in ``wfsa.inspect``, and the caches of the process in ``wfsa.caches``.
 """
 
-from wfsa import caches, errors, integrations
-from wfsa._ext.mask import TokenMask
-from wfsa._ext.state import State, fill_bitmasks, fill_draft_chain, fill_draft_tree
-from wfsa.bitmask import allocate_bitmask, apply_bitmask_inplace
-from wfsa.calls import read_calls
-from wfsa.compile_any import compile
-from wfsa.compiler import (
-    compile_gbnf,
-    compile_json_schema,
-    compile_lark,
-    compile_regex,
-    compile_structural_tag,
-    compile_tools,
-)
-from wfsa.constraint import Constraint
-from wfsa.errors import WfsaError
-from wfsa.grammar.ir import GrammarBuilder
-from wfsa.grammar_constraint import GrammarConstraint
-from wfsa.inspect.check_schema import check_json_schema
-from wfsa.integrations.generate import generate
-from wfsa.requests import compile_request
-from wfsa.texts import compile_texts
-from wfsa.version import __version__
-from wfsa.vocab import Vocab
+from __future__ import annotations
 
-load = Constraint.load
-"""Reads a saved constraint of any kind, like :meth:`wfsa.Constraint.load`."""
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from wfsa import caches, errors, integrations
+    from wfsa._ext.mask import TokenMask
+    from wfsa._ext.state import State, fill_bitmasks, fill_draft_chain, fill_draft_tree
+    from wfsa.bitmask import allocate_bitmask, apply_bitmask_inplace
+    from wfsa.calls import read_calls
+    from wfsa.compile_any import compile
+    from wfsa.compiler import (
+        compile_gbnf,
+        compile_json_schema,
+        compile_lark,
+        compile_regex,
+        compile_structural_tag,
+        compile_tools,
+    )
+    from wfsa.constraint import Constraint
+    from wfsa.errors import WfsaError
+    from wfsa.grammar.ir import GrammarBuilder
+    from wfsa.grammar_constraint import GrammarConstraint
+    from wfsa.inspect.check_schema import check_json_schema
+    from wfsa.integrations.generate import generate
+    from wfsa.requests import compile_request
+    from wfsa.texts import compile_texts
+    from wfsa.version import __version__
+    from wfsa.vocab import Vocab
+
+    load = Constraint.load
+    """Reads a saved constraint of any kind, like :meth:`wfsa.Constraint.load`."""
 
 __all__ = [
     "Constraint",
@@ -75,3 +80,56 @@ __all__ = [
     "load",
     "read_calls",
 ]
+
+# The module of each name. All modules together take 0.3 s of a start, so `import wfsa` imports none: a module is
+# imported when one of its names is first used. `tests/house/test_start.py` compares this table with the imports above.
+_MODULES = {
+    "Constraint": "constraint",
+    "GrammarBuilder": "grammar.ir",
+    "GrammarConstraint": "grammar_constraint",
+    "State": "_ext.state",
+    "TokenMask": "_ext.mask",
+    "Vocab": "vocab",
+    "WfsaError": "errors",
+    "__version__": "version",
+    "allocate_bitmask": "bitmask",
+    "apply_bitmask_inplace": "bitmask",
+    "check_json_schema": "inspect.check_schema",
+    "compile": "compile_any",
+    "compile_gbnf": "compiler",
+    "compile_json_schema": "compiler",
+    "compile_lark": "compiler",
+    "compile_regex": "compiler",
+    "compile_request": "requests",
+    "compile_structural_tag": "compiler",
+    "compile_texts": "texts",
+    "compile_tools": "compiler",
+    "fill_bitmasks": "_ext.state",
+    "fill_draft_chain": "_ext.state",
+    "fill_draft_tree": "_ext.state",
+    "generate": "integrations.generate",
+    "read_calls": "calls",
+}
+
+if not TYPE_CHECKING:  # a type checker would take any name from a `__getattr__` that it sees
+
+    def __getattr__(name: str) -> object:
+        """Import a public name, or a module such as ``wfsa.items``, when it is first used."""
+        from importlib import import_module
+
+        if name == "load":
+            value = import_module("wfsa.constraint").Constraint.load
+        elif name in _MODULES:
+            value = getattr(import_module(f"wfsa.{_MODULES[name]}"), name)
+        else:
+            try:
+                return import_module(f"wfsa.{name}")  # which sets the attribute
+            except ModuleNotFoundError as error:
+                if error.name != f"wfsa.{name}":
+                    raise
+                raise AttributeError(f"module 'wfsa' has no attribute {name!r}") from None
+        globals()[name] = value
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from importlib import import_module
 from operator import index
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from wfsa.calls import Calls
+
+
+KINDS = ("wfsa.grammar_constraint", "wfsa.texts")
+"""The modules of the kinds of constraints. They depend on this one, so they are imported by name, to load a file."""
 
 
 class FileKind(NamedTuple):
@@ -189,6 +194,8 @@ class Constraint(ABC):
 
     @classmethod
     def _of_file(cls, file: array_file.ArrayFile, vocab: Vocab) -> Self:
+        for module in KINDS:
+            import_module(module)
         kind = Constraint._kinds.get(file.format or "")
         if kind is None or not issubclass(kind, cls):
             raise ArtifactError(f"{file.where} is not {cls.FILE.name} (format {file.head.get('format')!r})")

@@ -21,7 +21,7 @@ STATIC = Path(export.__file__).parent / "static"
 
 def test_importing_wfsa_imports_no_server() -> None:
     imported = "bool({'starlette', 'uvicorn', 'wfsa.explorer'} & set(sys.modules))"
-    code = f"import sys, wfsa, wfsa.cli.explore; sys.exit({imported})"
+    code = f"import sys, wfsa.cli.explore; from wfsa import *; sys.exit({imported})"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
