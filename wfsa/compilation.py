@@ -17,18 +17,19 @@ from types import TracebackType
 from typing import Final, NamedTuple, get_args
 
 from wfsa._ext.constraint import ConstraintCore, build_core, deriving
-from wfsa._ext.regular import Automaton, automaton
+from wfsa._ext.regular import Automaton, automaton, resident_bytes
 from wfsa.collector import MOST_SECONDS, HeldCollector
 from wfsa.compile_options import CompileOptions
 from wfsa.errors import GrammarError, LimitError, SchemaError
 from wfsa.grammar import language
-from wfsa.grammar.allowance import Allowance, Exhausted, check
+from wfsa.grammar.allowance import Allowance, Exhausted, check, measure_with
 from wfsa.grammar.boundary import Boundary
 from wfsa.grammar.ir import Grammar, Match, Tokens
 from wfsa.grammar.unproductive import why_nothing
 from wfsa.vocab import Vocab, require_vocab
 
 language.use(automaton, deriving)  # front ends use these functions to compute with languages
+measure_with(resident_bytes)
 _MATCHES: Final = {match: number for number, match in enumerate(get_args(Match))}  # as in ext/lexer/terminals.hpp
 
 

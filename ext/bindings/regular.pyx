@@ -81,6 +81,9 @@ cdef extern from "regular/product.hpp" namespace "wfsa":
         Dfa end() except +
 
 
+cdef extern from "bindings/resident.hpp":
+    int64_t c_resident_bytes "wfsa::resident_bytes"() noexcept
+
 cdef extern from "regular/state_names.hpp" namespace "wfsa::StateNames" nogil:
     cdef struct NameSizes "wfsa::StateNames::Sizes":
         size_t entries, bytes, limit
@@ -94,6 +97,14 @@ def _stop():
     """Waits until no thread compiles, before the process ends."""
     with nogil:
         wait_for_compilers()
+
+
+def resident_bytes():
+    """Returns the bytes of this process that are in memory; 0 where the system does not report them (not Linux).
+
+    Keeps the interpreter lock.
+    """
+    return c_resident_bytes()
 
 
 cdef int64_t _TURN = 1 << 12  # nodes of trees and copies of bodies after which another thread gets a turn
