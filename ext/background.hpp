@@ -2,6 +2,7 @@
 // them.
 //
 //   one thread   per process, started with the first job, ended after a while without jobs
+//   budgets      the tables for budgets of tokens, if asked for, are made first, since the first mask may need them
 //   jobs         take turns, so a large grammar does not delay a small one; a job ends when everything is expanded, at
 //                a cap or limit, after adding kMostBytes, or when nobody refers to the tables any more
 //   slices       lock the tables for at most kSlice, and release them earlier for a thread that waits: readers get a
@@ -26,6 +27,8 @@ class Background final : public ForkGate::Renewed {
     // Starts expanding these tables in the background. Does nothing if that has been done or is in progress, or if no
     // thread can be started.
     static void begin(const std::shared_ptr<Engine>& tables) { the().take(tables); }
+    // Makes the tables for budgets of tokens, before other work. Does nothing if there are none.
+    static void make_budgets(const std::shared_ptr<Engine>& tables) { the().take_budgets(tables); }
     // Waits at most `most` milliseconds. Returns true if the tables are expanded, or as far as they will be.
     static bool wait_for(const Engine& tables, int64_t most) {
         return the().wait(tables, std::chrono::milliseconds(most));
@@ -39,6 +42,7 @@ class Background final : public ForkGate::Renewed {
         for (Job& job : jobs_)
             if (const std::shared_ptr<Engine> e = job.tables.lock()) e->expansion = Engine::kUnexpanded;
         jobs_.clear();
+        budgets_.clear();
         running_ = false;
     }
 
@@ -55,6 +59,7 @@ class Background final : public ForkGate::Renewed {
     std::mutex mutex_;  // guards all members below
     std::condition_variable changed_;
     std::deque<Job> jobs_;  // the first one is being worked on; only the thread removes jobs
+    std::deque<std::weak_ptr<Engine>> budgets_;  // tables whose budgets are made before any job goes on
     bool running_ = false;
     std::atomic<bool> stopped_{false};
 
@@ -65,18 +70,28 @@ class Background final : public ForkGate::Renewed {
     void take(const std::shared_ptr<Engine>& tables) {
         const ForkGate::Change change;
         const std::lock_guard<std::mutex> lock(mutex_);
-        if (stopped_ || tables->frozen || tables->expansion != Engine::kUnexpanded) return;
-        if (!running_) {
-            try {
-                std::thread([this] { run(); }).detach();
-            } catch (const std::system_error&) {
-                return;
-            }
-            running_ = true;
-        }
+        if (stopped_ || tables->frozen || tables->expansion != Engine::kUnexpanded || !has_thread()) return;
         tables->expansion = Engine::kExpanding;
         jobs_.push_back({tables, nullptr});
         changed_.notify_all();
+    }
+    void take_budgets(const std::shared_ptr<Engine>& tables) {
+        if (tables->why_no_budgets()) return;
+        const ForkGate::Change change;
+        const std::lock_guard<std::mutex> lock(mutex_);
+        if (stopped_ || !has_thread()) return;
+        budgets_.push_back(tables);
+        changed_.notify_all();
+    }
+    // Returns whether the thread runs; starts it if necessary. Called under the lock.
+    bool has_thread() {
+        if (running_) return true;
+        try {
+            std::thread([this] { run(); }).detach();
+        } catch (const std::system_error&) {
+            return false;
+        }
+        return running_ = true;
     }
     bool wait(const Engine& tables, std::chrono::milliseconds most) {
         std::unique_lock<std::mutex> lock(mutex_);
@@ -85,7 +100,16 @@ class Background final : public ForkGate::Renewed {
     }
     void run() {
         std::unique_lock<std::mutex> lock(mutex_);
-        while (changed_.wait_for(lock, kIdle, [&] { return stopped_ || !jobs_.empty(); }) && !stopped_) {
+        const auto has_work = [&] { return stopped_ || !jobs_.empty() || !budgets_.empty(); };
+        while (changed_.wait_for(lock, kIdle, has_work) && !stopped_) {
+            if (!budgets_.empty()) {
+                const std::shared_ptr<Engine> tables = budgets_.front().lock();
+                budgets_.pop_front();
+                lock.unlock();
+                if (tables) make(*tables);
+                lock.lock();
+                continue;
+            }
             Job& job = jobs_.front();  // the reference stays valid when others append jobs
             lock.unlock();
             const Outcome outcome = work_on(job);
@@ -100,6 +124,12 @@ class Background final : public ForkGate::Renewed {
         }
         running_ = false;
         changed_.notify_all();
+    }
+    static void make(Engine& tables) {
+        try {
+            tables.most_to_end();
+        } catch (const std::exception&) {  // no memory: the first text near its limit makes them
+        }
     }
     Outcome work_on(Job& job) {
         const std::shared_ptr<Engine> tables = job.tables.lock();

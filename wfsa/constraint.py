@@ -135,12 +135,22 @@ class Constraint(ABC):
             )
         return ids
 
-    def expand_in_background(self) -> None:  # noqa: B027 - where there is nothing to expand
+    def expand_in_background(self, n_texts: int = 0) -> None:  # noqa: B027 - where there is nothing to expand
         """Starts to expand the missing tables on a thread of the process, as ``mode="background"`` does.
 
         Use this for a constraint that was compiled lazily, or saved before it was complete.  The call returns at once;
         masks and commits wait for less than a slice of that work.  The thread ends when all tables are expanded, at a
         limit, or with the constraint.
+
+        n_texts: the work begins when so many texts have begun.  A server uses 2, so that a schema that is used once
+            takes no time from the others.
+        """
+
+    def prepare_budgets(self) -> None:  # noqa: B027 - where there are no tables for budgets
+        """Starts to make the tables that masks under ``max_tokens`` need, on a thread of the process.
+
+        The call returns at once.  Without it the first such mask makes the tables, which takes some milliseconds for
+        large schemas.
         """
 
     def wait(self, seconds: float | None = None) -> bool:
@@ -296,4 +306,3 @@ class Constraint(ABC):
         A constraint from a JSON Schema returns keywords with their JSON pointers; any other constraint returns [].
         """
         return []
-

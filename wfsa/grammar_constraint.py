@@ -75,8 +75,11 @@ class GrammarConstraint(Constraint):
             counts = core.counts()
         return cast("GrammarStats", {**counts, "complete": complete, **self._times})
 
-    def expand_in_background(self) -> None:
-        self._core.expand_in_background()
+    def expand_in_background(self, n_texts: int = 0) -> None:
+        self._core.expand_in_background(n_texts)
+
+    def prepare_budgets(self) -> None:
+        self._core.make_budgets_in_background()
 
     def wait(self, seconds: float | None = None) -> bool:
         return self._core.wait(seconds)

@@ -9,6 +9,7 @@ from libcpp.memory cimport make_shared, shared_ptr
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
+from wfsa._ext.integers cimport integer
 from wfsa._ext.regular cimport Automaton, Dfa, Likeness
 from wfsa._ext.state cimport Decoder, State, start_state
 from wfsa._ext.vocabulary cimport VocabCore, Vocabulary, wfsa_translate
@@ -57,7 +58,8 @@ cdef extern from "background.hpp" namespace "wfsa" nogil:
 cdef extern from "bindings/constraint_calls.hpp" namespace "wfsa":
     map[string, int64_t] memory_now(const Engine&) except +wfsa_translate
     map[string, int64_t] sizes_now(const Engine&) except +wfsa_translate
-    void expand_in_background(Generations&) nogil
+    void expand_in_background(Generations&, int64_t) nogil
+    void make_budgets_in_background(const Generations&) nogil
     void normalise_rules(Engine&, Normaliser&, int32_t, const vector[uint8_t]&, const vector[uint8_t]&, cbool) except +wfsa_translate
     void build_tables(Engine&, int64_t, cbool) except +wfsa_translate
 
@@ -202,10 +204,13 @@ cdef class ConstraintCore:
             del ahead
 
 
-    def expand_in_background(self):
-        """Start expanding on a thread of the process, while texts are decoded. Returns at once."""
-        with nogil:
-            expand_in_background(self.tables.get()[0])
+    def expand_in_background(self, n_texts=0):
+        """Start expanding on a thread of the process, once `n_texts` texts have begun. Returns at once."""
+        expand_in_background(self.tables.get()[0], integer(n_texts))
+
+    def make_budgets_in_background(self):
+        """Start to make the tables for budgets of tokens on a thread of the process. Returns at once."""
+        make_budgets_in_background(self.tables.get()[0])
 
     def wait(self, seconds):
         """Wait until the background expansion ends, for at most `seconds` seconds (None: without limit).

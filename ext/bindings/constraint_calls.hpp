@@ -28,9 +28,13 @@ inline std::map<std::string, int64_t> memory_now(const Engine& e) {
     return memory_of(e);
 }
 
-// A thread of the process expands the constraint's tables, including those of later generations.
-inline void expand_in_background(Generations& of) {
-    of.each([](const std::shared_ptr<Engine>& tables) { Background::begin(tables); });
+// A thread of the process expands the constraint's tables, including those of later generations, once that many texts
+// have begun.
+inline void expand_in_background(Generations& of, int64_t n_texts) {
+    of.each(n_texts, [](const std::shared_ptr<Engine>& tables) { Background::begin(tables); });
 }
+
+// A thread of the process makes the tables for budgets of tokens.
+inline void make_budgets_in_background(const Generations& of) { Background::make_budgets(of.latest()); }
 
 }  // namespace wfsa

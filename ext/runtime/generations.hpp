@@ -30,12 +30,13 @@ class Generations {
   public:
     explicit Generations(std::shared_ptr<Engine> first) : engine_(std::move(first)) {}
 
-    // Sets the function to call with every generation from now on, and calls it with the present one.
-    void each(std::function<void(const std::shared_ptr<Engine>&)> begin) {
+    // Sets the function to call with every generation, once `n_texts` texts have begun in all: at once if they have.
+    void each(int64_t n_texts, std::function<void(const std::shared_ptr<Engine>&)> begin) {
         const ForkGate::Change change;
         const std::lock_guard<std::mutex> lock(mutex_);
         begin_ = std::move(begin);
-        begin_(engine_);
+        from_text_ = n_texts;
+        if (n_texts_ >= from_text_) begin_(engine_);
     }
 
     std::shared_ptr<Engine> latest() const {
@@ -48,13 +49,15 @@ class Generations {
         std::shared_ptr<Engine> spent;  // destroyed after the locks are released
         const ForkGate::Change change;
         const std::lock_guard<std::mutex> lock(mutex_);
+        bool is_new = ++n_texts_ == from_text_;
         if (engine_->spent()) {
             spent = engine_;
             if (std::shared_ptr<Engine> next = fresh(*spent)) {
                 engine_ = std::move(next);
-                if (begin_) begin_(engine_);
+                is_new = true;
             }
         }
+        if (is_new && begin_ && n_texts_ >= from_text_) begin_(engine_);
         return engine_;
     }
 
@@ -62,6 +65,7 @@ class Generations {
     mutable std::mutex mutex_;
     std::shared_ptr<Engine> engine_;
     std::function<void(const std::shared_ptr<Engine>&)> begin_;
+    int64_t n_texts_ = 0, from_text_ = 0;
 };
 
 }  // namespace wfsa

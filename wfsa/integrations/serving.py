@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from wfsa.compile_options import CompileOptions, Mode
 from wfsa.constraint import Constraint
-from wfsa.errors import OptionError, StateError
+from wfsa.errors import OptionError
 from wfsa.fleet.metrics import Metrics
 from wfsa.fleet.store import ConstraintStore
 from wfsa.grammar.json_schema import SchemaOptions
@@ -70,16 +70,17 @@ class Constraints:
     def __init__(self, vocab: Vocab, settings: Settings, *, read_only: bool = False) -> None:
         self.vocab, self.settings = vocab, settings
         self._options = SchemaOptions(**settings.schema_options)
-        mode: Mode = "lazy" if read_only else "background"
+        is_shared = settings.store is not None and not read_only
+        mode: Mode = "background" if is_shared else "lazy"
         self._limits = CompileOptions(mode, max_seconds=settings.max_seconds, max_memory=settings.max_memory)
         self.metrics = metrics_of(settings.metrics_port) if settings.metrics_port and not read_only else None
         self.store = ConstraintStore(
-            None if read_only else settings.store,
+            settings.store if is_shared else None,
             vocab,
             memory_bytes=settings.memory_bytes,
-            disk_bytes=0 if read_only or settings.store is None else settings.disk_bytes,
+            disk_bytes=settings.disk_bytes if is_shared else 0,
             url_options=settings.store_options,
-            prepare=_prepare_budgets if settings.within_max_tokens and not read_only else None,
+            prepare=None if read_only else self._prepare,
             observe=self.metrics.observe if self.metrics else None,
         )
         self._texts: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -90,6 +91,17 @@ class Constraints:
     def of(self, kind: str, text: str) -> Constraint:
         """Returns the constraint of a request. Raises the errors of compiling."""
         return self.store.get_with(text, kind, self._options, self._limits)
+
+    def _prepare(self, constraint: Constraint) -> None:
+        """Begins the work that another thread does for a new constraint."""
+        if self.settings.within_max_tokens:
+            constraint.prepare_budgets()
+        if self.settings.store is None:
+            constraint.expand_in_background(n_texts=2)
+
+    def in_memory(self, kind: str, text: str) -> bool:
+        """Returns whether the constraint of a request is compiled, so that `of` returns at once."""
+        return self.store.holds(text, kind, self._options, self._limits)
 
     def count(self, text: Any) -> None:
         """Counts `text` as being written, for the metrics, until it is garbage-collected."""
@@ -115,14 +127,6 @@ def metrics_of(port: int) -> Metrics:
     except OSError as error:
         _LOG.warning("metrics of this process cannot be served at port %d: %s", port, error)
     return metrics
-
-
-def _prepare_budgets(constraint: Constraint) -> None:
-    """Builds the tables that masks under a budget need, so that no step of a batch waits for them."""
-    start = constraint.start()
-    with contextlib.suppress(StateError):  # this constraint does not know how many tokens its texts need
-        start.get_mask(max_tokens=start.min_tokens())
-        start.get_mask(max_tokens=1 << 40)
 
 
 _vocabularies: dict[int, tuple[Any, Vocab]] = {}

@@ -99,4 +99,4 @@ def traverse_tree(
             state, children, siblings, drafts, allocate_token_bitmask, max_tokens=budgets[0], wrap_up=wrap_up
         )
 
-    fill_within([state], [grammar.budget()], fill)
+    fill_within([state], [grammar.budget()], fill, [grammar.limit])

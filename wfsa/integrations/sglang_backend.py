@@ -84,8 +84,10 @@ class WfsaGrammar(BaseGrammarObject):  # type: ignore[misc]
         options: dict[str, Any] = {"rows": rows, "threads": settings.threads, "wrap_up": settings.wrap_up}
         with grammars[0].constraints.timed_masks():
             fill_within(
-                states, [one.budget() for one in grammars],
+                states,
+                [one.budget() for one in grammars],
                 lambda budgets: fill_bitmasks(states, vocab_mask, max_tokens=budgets, **options),
+                [one.limit for one in grammars],
             )
 
     @staticmethod

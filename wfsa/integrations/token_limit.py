@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from wfsa._ext.state import State
-from wfsa.errors import BudgetError, StateError
+from wfsa.errors import BudgetError
 
 _LOG = logging.getLogger("wfsa")
 
@@ -17,34 +17,37 @@ class TokenLimit:
     There is no budget before `set`. A text that cannot fit has no budget either; the log reports this.
     """
 
-    __slots__ = ("_end", "_fits")
+    __slots__ = ("_begin", "_end", "_fits")
 
     def __init__(self) -> None:
+        self._begin: int | None = None  # `n_commits` of the state before the first mask
         self._end: int | None = None
-        self._fits: bool | None = None  # None: not checked yet
+        self._fits = True
 
     def set(self, left: int, state: State) -> None:
         """Sets the number of tokens that may still follow `state`, including the end token."""
+        if self._begin is None:
+            self._begin = state.n_commits
         self._end = left + state.n_commits
 
     def budget(self, state: State) -> int | None:
         """Returns the number of tokens left at `state`, or None if there is no budget."""
-        if self._end is None or state.is_finished():
+        if self._end is None or not self._fits or state.is_finished():
             return None
-        left = self._end - state.n_commits
-        if self._fits is None:
-            try:
-                needed = state.min_tokens()
-                self._fits = needed <= left
-                if not self._fits:
-                    _LOG.warning("max_tokens leaves %d tokens, and the text needs %d: it may be cut off", left, needed)
-            except StateError:  # this constraint does not know how many tokens its texts need
-                self._fits = False
-        return left if self._fits else None
+        return self._end - state.n_commits
+
+    def refuse(self, state: State, left: int) -> None:
+        """Called if the budget `left` is too small for `state`: a text that does not fit at its beginning has none."""
+        if self._fits and state.n_commits == self._begin:
+            self._fits = False
+            _LOG.warning(
+                "max_tokens leaves %d tokens, and the text needs %d: it may be cut off", left, state.min_tokens()
+            )
 
     def validate(self, state: State, drafts: Sequence[int]) -> int:
         """Returns how many of `drafts`, which are allowed in this order, leave a text that still fits."""
-        if self.budget(state) is None:
+        left = self.budget(state)
+        if left is None or not state.has_min_tokens or state.min_tokens() > left:
             return len(drafts)
         probe = state.fork()
         for k, token in enumerate(drafts):
@@ -56,18 +59,24 @@ class TokenLimit:
 
 
 def fill_within(
-    states: Sequence[State | None], budgets: list[int | None], fill: Callable[[list[int | None]], object]
-) -> None:
+    states: Sequence[State | None], budgets: list[int | None], fill: Callable[[list[int | None]], object],
+    limits: Sequence[TokenLimit] = (),
+) -> None:  # fmt: skip
     """Calls `fill` with the budgets; if one is too small for its state, without a budget for each such state.
 
-    A state needs more than its budget after tokens that its mask did not allow, for example refused drafts, whose rows
-    the server does not read.
+    limits: of the states, if they have any; they are told.
+
+    A state needs more than its budget if its text never fits, and after tokens that its mask did not allow, for example
+    refused drafts, whose rows the server does not read.
     """
     try:
         fill(budgets)
     except BudgetError:
         fits = [
-            state is None or left is None or state.min_tokens() <= left
+            state is None or left is None or not state.has_min_tokens or state.min_tokens() <= left
             for state, left in zip(states, budgets, strict=True)
         ]
+        for limit, state, left, fit in zip(limits, states, budgets, fits, strict=False):
+            if not fit and state is not None and left is not None:
+                limit.refuse(state, left)
         fill([left if fit else None for left, fit in zip(budgets, fits, strict=True)])

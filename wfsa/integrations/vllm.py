@@ -14,7 +14,8 @@ vLLM has no registry of backends, so `register` checks that these exist, and wra
     InputProcessor                                   reads the settings where requests come in
     SamplingParams._validate_structured_outputs      reads the request, so that a mistake is a 400
     StructuredOutputManager                          makes the backend, before the first request
-    StructuredOutputManager.grammar_init             takes requests that another front end has read
+    StructuredOutputManager.grammar_init             starts texts of compiled constraints at once; takes requests that
+                                                     another front end has read
     StructuredOutputManager.grammar_bitmask          gives each text the number of tokens that its request has left, and
                                                      fills the masks of drafts in one call
     StructuredOutputManager._async_submit_fill_bitmask, fill_bitmask_parallel_*   one call fills the masks of a step
@@ -27,6 +28,7 @@ from __future__ import annotations
 
 import functools
 import os
+import weakref
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import fields
@@ -55,7 +57,8 @@ def register() -> None:
 
     required: list[tuple[Any, str]] = [
         (config, "StructuredOutputsConfig"), (SamplingParams, "_validate_structured_outputs"),
-        (StructuredOutputManager, "grammar_init"), (StructuredOutputManager, "grammar_bitmask"),
+        (StructuredOutputManager, "grammar_init"), (StructuredOutputManager, "_create_grammar"),
+        (StructuredOutputManager, "grammar_bitmask"),
         (StructuredOutputManager, "_async_submit_fill_bitmask"), (StructuredOutputManager, "_fill_bitmasks"),
     ]  # fmt: skip
     for holder, name in required:
@@ -139,6 +142,19 @@ def _reader_of(structured_outputs_config: Any, settings: Settings | None = None)
     return entry[1]
 
 
+_engines: dict[int, weakref.ref[Any]] = {}
+
+
+def _engine_of(structured_outputs_config: Any) -> Any:
+    """Returns the backend of an engine in this process, or None.
+
+    It compiles a request where the request comes in, and the text begins without a wait for another thread.
+    """
+    engine = _engines.get(id(structured_outputs_config), lambda: None)()
+    is_same = engine is not None and engine.vllm_config.structured_outputs_config is structured_outputs_config
+    return engine if is_same else None
+
+
 def _make_input_processor(original: Any, self: Any, vllm_config: Any, *more: Any, **keywords: Any) -> None:
     original(self, vllm_config, *more, **keywords)
     if _is_on(vllm_config.structured_outputs_config):
@@ -161,7 +177,11 @@ def _validate(
 
     kind, text = get_structured_output_key(params)
     try:
-        _reader_of(structured_outputs_config).read(KINDS[kind.name], text, tokenizer)
+        engine = _engine_of(structured_outputs_config)
+        if engine is None:
+            _reader_of(structured_outputs_config).read(KINDS[kind.name], text, tokenizer)
+        else:
+            engine.constraints.of(KINDS[kind.name], text)
     except WfsaError as error:
         raise getattr(exceptions, "VLLMValidationError", ValueError)(f"wfsa: {error}") from None
     if kind.name == "JSON":
@@ -178,6 +198,7 @@ def _make_manager(original: Any, self: Any, vllm_config: Any) -> None:
     self.backend = WfsaBackend(
         vllm_config, tokenizer=self.tokenizer, vocab_size=vllm_config.model_config.get_vocab_size()
     )
+    _engines[id(vllm_config.structured_outputs_config)] = weakref.ref(self.backend)
     if hasattr(self, "backend_name"):
         self.backend_name = _NAME
     # All masks of a step in one call, however many there are.
@@ -187,8 +208,13 @@ def _make_manager(original: Any, self: Any, vllm_config: Any) -> None:
 
 
 def _grammar_init(original: Any, self: Any, request: Any) -> None:
-    if request.structured_output_request is not None and _is_on(self.vllm_config.structured_outputs_config):
+    output = request.structured_output_request
+    if output is not None and _is_on(self.vllm_config.structured_outputs_config):
         request.sampling_params.structured_outputs._backend = _NAME  # a front end that is not in Python sets another
+        kind, text = output.structured_output_key
+        if self.backend is not None and self.backend.constraints.in_memory(KINDS[kind.name], text):
+            output.grammar = self._create_grammar(request)
+            return
     original(self, request)
 
 

@@ -120,4 +120,6 @@ class WfsaBackend(StructuredOutputBackend):  # type: ignore[misc]
             options: dict[str, Any] = {"rows": places, "threads": threads, "wrap_up": wrap_up}
             left = [limit.budget(state) for limit, state in zip(limits, states, strict=True)]
             with self.constraints.timed_masks():
-                fill_within(states, left, lambda budgets: fill_bitmasks(states, rows, max_tokens=budgets, **options))
+                fill_within(
+                    states, left, lambda budgets: fill_bitmasks(states, rows, max_tokens=budgets, **options), limits
+                )

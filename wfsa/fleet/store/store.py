@@ -221,6 +221,13 @@ class ConstraintStore:
         self._observe(where, time.perf_counter() - begin)
         return constraint
 
+    def holds(self, source: Any, kind: str, schema_options: SchemaOptions, options: CompileOptions) -> bool:
+        """Returns whether `get_with` would find the constraint in memory."""
+        key = self._key(Request.of(kind, source, schema_options, options))
+        with self._lock:
+            held = self._held.get(key)
+            return held is not None and (held.final or options.mode != "ahead")
+
     def get_request(
         self,
         request: Mapping[str, Any],
