@@ -100,7 +100,9 @@ def _id_of(token: Any) -> int:
     return token_id
 
 
-def logits_processor(source: Any, llm: Any, **options: Unpack[SchemaKeywords]) -> ConstraintPotential:
+def logits_processor(
+    source: Any, llm: Any, **options: Unpack[SchemaKeywords]
+) -> ConstraintPotential:
     """Returns a potential to multiply with a ``PromptedLLM``, or to condition ``AWRS`` on.
 
     source: a dict, JSON text, a pydantic model, a dataclass, or any Constraint.

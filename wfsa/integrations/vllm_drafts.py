@@ -100,7 +100,7 @@ def _fill(backend: WfsaBackend, chains: Sequence[_Chain], rows: npt.NDArray[np.i
         )
 
     with backend.constraints.timed_masks():
-        fill_within(states, left, fill)
+        fill_within(states, left, fill, [chain.grammar.limit for chain in chains])
     for begin, chain, n in zip(range(0, len(rows), stride), chains, n_filled.tolist(), strict=True):
         if n < chain.n_rows:
             chain.finish(rows[begin : begin + chain.n_rows], n)
