@@ -79,6 +79,9 @@ MISTAKES: dict[tuple[str, str], list[tuple[str, str]]] = {
     ],
     ("wfsa/reference/stacks.py", REFERENCE): [
         ("_down(below_state[state], len(rhs) - 1)", "_down(below_state[state], len(rhs))"),
+        ("below_state.setdefault(to, {})[self.node(", "below_state[to] = {}; below_state[to][self.node("),
+        ("below_state.setdefault(node.state, {}).update(dict", "below_state[node.state] = dict(dict"),
+        ("base not in below_state.setdefault(to, {})", "to not in below_state and not below_state.update({to: {}})"),
     ],
     ("grammar/json_schema/spelling/numbers.py", NUMBERS): [
         ("_Size(max(-state.high, 0), -state.low, False)", "_Size(max(-state.high, 1), -state.low, False)"),

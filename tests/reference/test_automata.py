@@ -81,6 +81,14 @@ def test_tokens_that_leave_early_are_accepted_once(case: tuple[Nwa[str], TokenSe
         assert sum(map(len, records)) == len(set().union(*records))
 
 
+def test_silent_arcs_add_tokens_to_states_that_have_others() -> None:
+    """Token 1 reaches state 1 by a silent arc after token 0 is there, and then passes on to state 2."""
+    sets = TokenSets(2)
+    first, second, both = sets.of([0]), sets.of([1]), sets.one
+    nwa = Nwa[str]([[(None, 1, both)], [(None, 2, both)], []], {1: first, 2: first, 0: second}, {2: both})
+    assert set(sets[determinize(nwa, sets).value("", sets)]) == by_definition(nwa, sets, "") == {0, 1}
+
+
 def test_the_limit_counts_places() -> None:
     """The language whose k-th letter from the end is an a needs 2^k states."""
     nwa, sets = Nwa[str](), TokenSets(1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -16,6 +16,9 @@ from wfsa import reference
 from wfsa.grammar.ir import Grammar
 from wfsa.grammar.lark.reader import read_lark
 from wfsa.grammar.notation.gbnf import read_gbnf
+from wfsa.reference.lr import LrTables
+from wfsa.reference.normal_form import NormalForm
+from wfsa.reference.stacks import Stacks, reduced
 
 SUMS = wfsa.Vocab([b"a", b"b", b"+", b"</s>"], eos_token_ids=[3])
 BRACKETS = wfsa.Vocab([b"(", b")", b"a", b"</s>"], eos_token_ids=[3])
@@ -90,3 +93,33 @@ def test_equal_graphs_are_one(made: list[tuple[int, set[int]]]) -> None:
     first, second = build(1), build(-1)
     assert all(a is b for a, b in zip(first, second, strict=True))
     assert len(set(first)) == len(set(map(unfolded, first)))
+
+
+# States 1 and 2 shift 0 to the same state 3. State 1 completes nonterminal 0, which leads from 0 and 2 to state 4.
+def converging() -> Stacks:
+    rows: list[dict[int, int]] = [{~0: 4}, {0: 3}, {0: 3, ~0: 4}, {}, {0: 3}]
+    return Stacks(LrTables(cast(NormalForm, None), tuple(rows), ((), ((0, (1,)),), (), (), ()), (None, 1, 2, 0, ~0)))
+
+
+def paths(tops: Any) -> set[tuple[int, ...]]:
+    """Return all stacks, each from its top down."""
+    return {(node.state, *rest) for node in tops for rest in (paths(node.below) or {()})}
+
+
+def test_reductions_to_one_state_keep_all_stacks_below() -> None:
+    stacks = converging()
+    two = stacks.node(2, stacks.bottom)
+    under = reduced(stacks.tables, (stacks.node(1, (*stacks.bottom, two)), stacks.node(4, (stacks.node(3, (two,)),))))
+    assert paths(under[4]) == {(0,), (2, 0), (3, 2, 0)}
+
+
+def test_shifts_to_one_state_keep_the_stacks_of_all_tops() -> None:
+    stacks = converging()
+    (top,) = stacks.shift((stacks.node(1, stacks.bottom), stacks.node(2, stacks.bottom)), 0)
+    assert paths([top]) == {(3, 1, 0), (3, 2, 0), (3, 4, 0)}
+
+
+def test_merged_tops_of_one_state_keep_the_stacks_of_both() -> None:
+    stacks = converging()
+    one, other = (stacks.shift((stacks.node(state, stacks.bottom),), 0) for state in (2, 4))
+    assert paths(stacks.merged(one, other)) == paths(one) | paths(other) == {(3, 2, 0), (3, 4, 0)}
