@@ -16,6 +16,7 @@
 
 #include "drafts/cut.hpp"
 #include "drafts/memory.hpp"
+#include "drafts/repetition.hpp"
 #include "runtime/batch.hpp"
 
 namespace wfsa {
@@ -45,10 +46,13 @@ class Drafter {
             }
             if (!write_repeated() && !write_proposed()) break;
         }
-        out_.resize(size_t(validate(*request_.decoder, out_.data(), int64_t(out_.size()))));
+        if (probe_->is_narrow()) out_.resize(size_t(validate(*request_.decoder, out_.data(), int64_t(out_.size()))));
+        request_.memory->offer(out_);
     }
 
   private:
+    static constexpr int32_t kSearches = 2;  // for repetitions, per draft
+    static constexpr int32_t kShortest = 2;  // tokens of a repetition
     static constexpr size_t kBytesPerToken = 16;  // forced bytes that are read for a token of the draft
     DraftRequest& request_;
     vector<int32_t>& out_;
@@ -56,6 +60,7 @@ class Drafter {
     const std::unique_ptr<Decoder> probe_;  // after the draft so far
     Layout layout_;
     std::string bytes_;
+    int32_t n_searches_ = 0;
 
     bool has_room() const { return int64_t(out_.size()) < request_.limit; }
 
@@ -67,6 +72,11 @@ class Drafter {
         const size_t n = out_.size();
         const bool is_cut = cutter_.cut(reinterpret_cast<const uint8_t*>(bytes_.data()), bytes_.size(), left, out_);
         if (!is_cut) request_.limit = int64_t(out_.size());  // the draft ends here
+        for (size_t k = n; k < out_.size(); ++k)
+            if (probe_->is_stop(out_[k])) {  // its bytes are text here, but the token is not
+                out_.resize(k);
+                request_.limit = int64_t(k);
+            }
         if (is_cut && bytes_.size() >= most && out_.size() > n + 1 && has_room()) {
             out_.pop_back();  // the last token may be cut short
             request_.limit = int64_t(out_.size());
@@ -106,7 +116,12 @@ class Drafter {
         bool tokens = false;
         return probe_->accepting() && !probe_->following(tokens).without(blanks()).any();
     }
-    bool write_repeated() { return false; }
+    // Prompt look-up (Saxena 2023): appends what followed the last occurrence of the longest run of last tokens.
+    bool write_repeated() {
+        if (n_searches_++ == kSearches) return false;
+        const Repetition found = find_repetition(request_.prompt, request_.memory->tokens, out_);
+        return found.length >= kShortest && commit(found.after);
+    }
     bool write_proposed() {
         const Span<int32_t> all = request_.proposal;
         if (all.size() <= out_.size() || !std::equal(out_.begin(), out_.end(), all.begin())) return false;

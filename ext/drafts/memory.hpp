@@ -14,6 +14,32 @@
 
 namespace wfsa {
 
+// Scores of drafted tokens by place, which is the token before. A token that was refused more often than accepted is no
+// longer drafted there, but still compared, so that it can return. The table is small, and a collision replaces an entry.
+class DraftScores {
+  public:
+    bool allows(int32_t before, int32_t token) const {
+        const Entry& e = entries_[slot(before, token)];
+        return e.before != before || e.token != token || e.score > kRefused;
+    }
+    void add(int32_t before, int32_t token, bool is_right) {
+        Entry& e = entries_[slot(before, token)];
+        if (e.before != before || e.token != token) e = {before, token, 0};
+        e.score = int8_t(std::clamp(e.score + (is_right ? 1 : -1), int(kRefused), 2));
+    }
+
+  private:
+    static constexpr int8_t kRefused = -2;
+    struct Entry {
+        int32_t before = -2, token = -2;
+        int8_t score = 0;
+    };
+    std::array<Entry, 128> entries_;
+    static size_t slot(int32_t before, int32_t token) {
+        return (uint32_t(before) * 0x9E3779B1u ^ uint32_t(token) * 0x85EBCA6Bu) >> 25;
+    }
+};
+
 class DraftMemory {
   public:
     Layout layout;
@@ -23,6 +49,7 @@ class DraftMemory {
     void read(const Decoder& decoder, const Vocabulary& v) {
         if (size_t(lowest_) < tokens.size()) {
             tokens.clear();
+            offered_.clear();
             layout = Layout();
         }
         lowest_ = decoder.n_commits();
@@ -31,12 +58,38 @@ class DraftMemory {
             tokens.push_back(v.token_of(commit.text, commit.n));
             for (int64_t i = 0; i < commit.n; ++i) layout.read(commit.text[i]);
         }
+        judge();
     }
+    // Removes the tokens of a draft after the first one that is not worth its place, and remembers the draft.
+    void offer(vector<int32_t>& draft) {
+        offered_ = draft;
+        n_read_ = tokens.size();
+        int32_t before = last();
+        for (size_t k = 0; k < draft.size(); before = draft[k++])
+            if (!scores_.allows(before, draft[k])) {
+                draft.resize(k);
+                offered_.resize(k + 1);
+            }
+    }
+    int32_t last() const { return tokens.empty() ? -1 : tokens.back(); }
     void rolled_back(int64_t n_commits) { lowest_ = std::min(lowest_, n_commits); }
 
   private:
     int64_t lowest_ = 0;  // the smallest number of commits since the last call
     vector<Commit> commits_;
+    vector<int32_t> offered_;  // the last draft, with the token that was removed from its end
+    size_t n_read_ = 0;  // tokens of the text when it was made
+    DraftScores scores_;
+
+    void judge() {
+        int32_t before = n_read_ ? tokens[n_read_ - 1] : -1;
+        for (size_t k = 0; k < offered_.size() && n_read_ + k < tokens.size(); before = offered_[k++]) {
+            const bool is_right = tokens[n_read_ + k] == offered_[k];
+            scores_.add(before, offered_[k], is_right);
+            if (!is_right) break;
+        }
+        offered_.clear();
+    }
 };
 
 }  // namespace wfsa

@@ -37,7 +37,7 @@ KERNELS: dict[str, set[str]] = {
         "ext/budget", "ext/containers", "ext/errors.hpp", "ext/lexer", "ext/parser", "ext/regular", "ext/tails",
         "ext/vocabulary",
     },
-    "ext/drafts": {"ext/json", "ext/runtime", "ext/vocabulary"},
+    "ext/drafts": {"ext/containers", "ext/json", "ext/runtime", "ext/vocabulary"},
     "ext/companions": {"ext/json", "ext/runtime"},
     "ext/ahead.hpp": {"ext/runtime"},
     "ext/background.hpp": {"ext/ahead.hpp"},
