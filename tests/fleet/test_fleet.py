@@ -77,10 +77,10 @@ def test_processes_at_once(
     assert [one["right"] for one in records] == [N_SCHEMAS] * n_processes
     assert all(one["compiles"] + one["hits"] == N_SCHEMAS and one["failures"] == 0 for one in records)
     assert len(objects.listing()) == N_SCHEMAS
-    # Replicas that begin after them.
-    later = _run(n_processes, url, options, tmp_path / "v.vocab", tmp_path / "schemas.json")
-    assert [one["hits"] for one in later] == [N_SCHEMAS] * n_processes
-    assert not any(one["compiles"] or one["published"] or one["damaged"] for one in later)
+    # A replica that begins after them.
+    (later,) = _run(1, url, options, tmp_path / "v.vocab", tmp_path / "schemas.json")
+    assert later["hits"] == N_SCHEMAS
+    assert not (later["compiles"] or later["published"] or later["damaged"])
 
 
 def test_a_missing_bucket(vocab: wfsa.Vocab, s3: tuple[str, dict[str, Any]]) -> None:

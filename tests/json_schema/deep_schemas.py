@@ -1,6 +1,7 @@
 """Schemas that nest deep, read one after the other in threads of a given stack: none may end the process.
 
-``python tests/json_schema/deep_schemas.py KILOBYTES DEPTH [WAY]`` is a process of its own, since a crash would end it.
+``python tests/json_schema/deep_schemas.py KILOBYTES DEPTH [WAY [some]]`` is a process of its own, since a crash would
+end it.  With ``some``, a case is read either leniently or not, by turns, in place of both.
 It names every case on standard error before reading it, and prints ``read N`` at the end.  It needs no test package, so
 tests/house/try_wheel.py can run it in the environment of a wheel.
 """
@@ -111,7 +112,7 @@ def cases(depth: int) -> Iterator[tuple[str, Any]]:
     yield f"bounds of {min(depth, 4000)} digits", {"type": "integer", "minimum": digits // 7, "maximum": digits // 3}
 
 
-def main(kilobytes: int, depth: int, way: str) -> None:
+def main(kilobytes: int, depth: int, way: str, by_turns: bool) -> None:
     import wfsa
     from wfsa.grammar.allowance import Allowance
     from wfsa.grammar.json_schema import SchemaOptions, read_json_schema
@@ -133,8 +134,8 @@ def main(kilobytes: int, depth: int, way: str) -> None:
     warnings.simplefilter("ignore")
     threading.stack_size(kilobytes << 10)
     count = 0
-    for name, schema in cases(depth):
-        for lenient in (False, True):
+    for n, (name, schema) in enumerate(cases(depth)):
+        for lenient in (n % 2 == 0,) if by_turns else (False, True):
             print(name, file=sys.stderr, flush=True)
             thread = threading.Thread(target=read, args=(schema, lenient))
             thread.start()
@@ -147,4 +148,4 @@ def main(kilobytes: int, depth: int, way: str) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else "read")
+    main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else "read", sys.argv[4:] == ["some"])

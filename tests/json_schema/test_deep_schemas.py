@@ -20,17 +20,18 @@ HERE = Path(__file__).resolve().parent
 IS_COMPILED = not lowering.__file__.endswith(".py")
 
 
-def run(kilobytes: int, depth: int, way: str) -> None:
+def run(kilobytes: int, depth: int, *way: str) -> None:
     environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1])}  # of this tree, wherever wfsa is installed
-    command = [sys.executable, str(HERE / "deep_schemas.py"), str(kilobytes), str(depth), way]
+    command = [sys.executable, str(HERE / "deep_schemas.py"), str(kilobytes), str(depth), *way]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     last = (done.stderr.splitlines() or ["nothing"])[-1]
     assert done.returncode == 0, f"{done.returncode} after {last!r}: {done.stdout}"
     assert done.stdout.splitlines()[-1].startswith("read ")
 
 
-def test_deep_schemas_end_no_process() -> None:
-    run(8192, 1500, "read")
+@pytest.mark.parametrize("which", [pytest.param((), marks=pytest.mark.slow, id="both ways"), ("some",)])
+def test_deep_schemas_end_no_process(which: tuple[str, ...]) -> None:
+    run(8192, 1500, "read", *which)
 
 
 @pytest.mark.slow
