@@ -4,7 +4,8 @@
 
 Prints a line of JSON: how many requests were taken, finished and are valid, and wall times.  The engine is in this
 process.  The times are of each step, of the masks in a step, of the whole run, and until a request's first token: for
-all requests at once, then for forty others one after the other.  "none" sends the same requests without constraints.
+all requests at once, for forty others one after the other, and for 64 others that arrive at random times (a Poisson
+process of 25 a second) while earlier ones are written.  "none" sends the same requests without constraints.
 After `--seconds` a backend receives no further requests; after twice as long it is stopped.  Needs vLLM for a CPU
 (`make integrations` makes an environment with it).  `python -m benches vllm` runs all backends.
 """
@@ -25,6 +26,7 @@ import numpy as np
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "schemas" / "dev.jsonl.gz"
 ALONE = 40
+ARRIVING, A_SECOND = 64, 25.0
 # One thread for the model: several wait for each other in every operation, for most of a step on a busy machine.
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
 Asked = list[tuple[dict[str, Any], Callable[[str], bool]]]
@@ -102,6 +104,24 @@ class Run:
         return valid
 
 
+def arrive(run: Run, asked: Asked, seconds: float) -> Run:
+    """Sends requests at random times, while earlier ones are written; the steps are those that gave a token."""
+    times = np.cumsum(np.random.default_rng(1).exponential(1 / A_SECOND, len(asked)))
+    start, todo = time.perf_counter(), list(zip(times, asked, strict=True))
+    while time.perf_counter() - start < seconds and (todo or run.engine.has_unfinished_requests()):
+        now = time.perf_counter() - start
+        while todo and todo[0][0] <= now:
+            at, (fields, judge) = todo.pop(0)
+            name = run.ask(fields, judge)
+            if name is not None:
+                run.asked_at[name] = start + float(at)  # waiting for the end of a step counts
+        if run.engine.has_unfinished_requests():
+            run.step()
+        elif todo:
+            time.sleep(max(0.0, todo[0][0] - (time.perf_counter() - start)))
+    return run
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path, help="folder of the model, made if it is missing")
@@ -142,7 +162,7 @@ def main() -> None:
         str(arguments.folder), dtype="float32", enforce_eager=True, max_model_len=512, max_num_seqs=256,
         structured_outputs_config={"backend": arguments.backend if constrained else "auto"},
     )  # fmt: skip
-    everything = real_schemas(arguments.n + ALONE) if arguments.schemas else requests(arguments.n + ALONE)
+    everything = (real_schemas if arguments.schemas else requests)(arguments.n + ALONE + ARRIVING)
 
     warm = Run(llm.llm_engine, constrained)
     warm.ask({"json": {"type": "object", "properties": {"first": {"type": "integer"}}}}, lambda _: True, 1)
@@ -160,11 +180,13 @@ def main() -> None:
     whole, step_masks = time.perf_counter() - start, quantiles(masks)
 
     alone, start = Run(llm.llm_engine, constrained), time.perf_counter()
-    for fields, judge in everything[arguments.n :]:
+    for fields, judge in everything[arguments.n : arguments.n + ALONE]:
         late = llm.llm_engine.has_unfinished_requests() or time.perf_counter() - start > arguments.seconds
         if not late and alone.ask(fields, judge, 1) is not None:
             while llm.llm_engine.has_unfinished_requests() and time.perf_counter() - start < arguments.seconds:
                 alone.step()
+
+    arriving = arrive(Run(llm.llm_engine, constrained), everything[arguments.n + ALONE :], arguments.seconds)
 
     print(json.dumps({
         "backend": arguments.backend, "requests": "real schemas" if arguments.schemas else "seven kinds",
@@ -176,6 +198,8 @@ def main() -> None:
         "step ms": quantiles(batch.steps), "masks of a step ms": step_masks if constrained else None,
         "first token of a batch ms": quantiles(list(batch.first.values())),
         "first token alone ms": quantiles(list(alone.first.values())), "alone": len(alone.first),
+        "first token of an arrival ms": quantiles(list(arriving.first.values())), "arrived": len(arriving.first),
+        "step among arrivals ms": quantiles(arriving.steps),
     }))  # fmt: skip
 
 
