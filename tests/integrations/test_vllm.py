@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -87,6 +88,17 @@ def test_reasoning_and_aborts(folder: Path, arguments: list[str]) -> None:
     assert (seen["reasoned"] == 0) == ("--in-reasoning" in arguments)
     assert seen["left"] > 10 and seen["stayed"] == 93
     assert seen["grammars alive"] == 0
+
+
+def test_beam_search_and_schemas_beside_tools(folder: Path) -> None:
+    """vLLM takes beam search under constraints, and asks wfsa whether a schema may stand beside tools."""
+    lines = run(["-m", "tests.integrations.vllm_gates", str(folder)]).splitlines()
+    seen = json.loads(next(line for line in reversed(lines) if line.startswith("{")))
+    texts = seen["texts"]
+    assert texts["choice"] and set(texts["choice"]) <= {"yes", "no", "perhaps"}
+    assert texts["regex"] and all(re.fullmatch("(ab|c){2,6}", text) for text in texts["regex"])
+    assert texts["json"] and all(json.loads(text) in ({"a": 1}, [True, None], "text") for text in texts["json"])
+    assert seen["supports"] == {"before": False, "schema": True, "no schema": False}
 
 
 def test_the_example_runs(folder: Path) -> None:

@@ -18,6 +18,8 @@ vLLM has no registry of backends, so `register` checks that these exist, and wra
                                                      another front end has read
     StructuredOutputManager.grammar_bitmask          gives each text the number of tokens that its request has left, and
                                                      fills the masks of drafts in one call
+    LLM._init_beam_search_structured_output          takes the engine's backend for beam search
+    vllm.parser.abstract_parser._xgrammar_supports   asks wfsa whether a schema is possible beside tools
     StructuredOutputManager._async_submit_fill_bitmask, fill_bitmask_parallel_*   one call fills the masks of a step
 
 ``additional_config={"wfsa": {...}}`` of vLLM holds settings: fields of :class:`wfsa.integrations.serving.Settings`.
@@ -81,11 +83,12 @@ def register() -> None:
 
 
 def _wrap(holder: Any, name: str, around: Any) -> None:
+    """Wraps a method of a class or a function of a module; `around` gets the original first."""
     original = getattr(holder, name)
 
     @functools.wraps(original)
-    def wrapped(self: Any, *args: Any, **keywords: Any) -> Any:
-        return around(original, self, *args, **keywords)
+    def wrapped(*args: Any, **keywords: Any) -> Any:
+        return around(original, *args, **keywords)
 
     setattr(wrapped, _WRAPPED, original)
     setattr(holder, name, wrapped)
@@ -159,6 +162,55 @@ def _make_input_processor(original: Any, self: Any, vllm_config: Any, *more: Any
     original(self, vllm_config, *more, **keywords)
     if _is_on(vllm_config.structured_outputs_config):
         _reader_of(vllm_config.structured_outputs_config, settings_of(vllm_config))
+        _open_gates()
+
+
+def _open_gates() -> None:
+    """Lets requests reach wfsa that vLLM would keep from a backend that it does not know.
+
+    Called in the process where requests come in, since these modules import too much to be loaded with the plug-in.
+    """
+    from vllm.entrypoints.generate.beam_search.offline import BeamSearchOfflineMixin
+    from vllm.parser import abstract_parser
+
+    if hasattr(BeamSearchOfflineMixin._init_beam_search_structured_output, _WRAPPED):
+        return
+    _wrap(BeamSearchOfflineMixin, "_init_beam_search_structured_output", _begin_beam_search)
+    _wrap(abstract_parser, "_xgrammar_supports", _supports)
+
+
+def _begin_beam_search(original: Any, self: Any, structured_outputs: Any, tokenizer: Any) -> Any:
+    from vllm.v1.structured_output.request import get_structured_output_key
+
+    from wfsa.integrations.vllm_backend import WfsaBackend
+
+    vllm_config = self.llm_engine.vllm_config
+    if not _is_on(vllm_config.structured_outputs_config):
+        return original(self, structured_outputs, tokenizer)
+    backend = _engine_of(vllm_config.structured_outputs_config)
+    if backend is None:  # the engine is in another process
+        backend = WfsaBackend(vllm_config, tokenizer=tokenizer, vocab_size=self.model_config.get_vocab_size())
+    return backend, get_structured_output_key(structured_outputs), backend.allocate_token_bitmask(1)
+
+
+def _supports(original: Any, structured_outputs: Any) -> bool:
+    """Returns whether an answer may be a call of a tool or a text of these outputs.
+
+    Lark is converted by XGrammar before it becomes a part of a structural tag, so its own check decides.
+    """
+    readers = [reader for config, reader in _readers.values() if _is_on(config)]
+    if not readers or structured_outputs.grammar is not None:
+        return bool(original(structured_outputs))
+    from vllm.v1.structured_output.request import get_structured_output_key
+
+    kind, text = get_structured_output_key(structured_outputs)
+    if kind.name == "STRUCTURAL_TAG":  # may name the model's tokens; it is read with the whole request
+        return True
+    try:
+        readers[-1].of_bytes.of(KINDS[kind.name], text)
+    except WfsaError:
+        return False
+    return True
 
 
 def _validate(
