@@ -76,7 +76,7 @@ def read_arguments(
 class _ArgumentLowering(Lowering):
     """Makes the grammar of one schema's arguments in a style.  Values that are JSON have their own lowering."""
 
-    __slots__ = ("_constants", "_style_shapes", "around", "closing", "ends", "json", "style", "styled")
+    __slots__ = ("_constants", "_style_shapes", "around", "closing", "ends", "json", "kinds", "style", "styled")
 
     def __init__(self, document: Document, style: Style, ends: Ends) -> None:
         self.json = Lowering(document)
@@ -85,8 +85,11 @@ class _ArgumentLowering(Lowering):
         )  # fmt: skip
         super().__init__(document, self.json.read, self.styled)
         self.style, self.ends = style, ends
+        self.kinds: tuple[tuple[str, int], ...] = (*_KINDS, ("string", STRING)) if style.is_json else _KINDS
+        if style.words:
+            self.kinds = tuple(kind for kind in self.kinds if kind[0] not in ("boolean", "null"))
         self.around: tuple[Regular, Regular] = EPSILON, SPACE  # white space around JSON values
-        if document.options.whitespace == "compact":
+        if style.is_json or document.options.whitespace == "compact":
             self.around = (_LINE_END, _LINE_END) if style.trims else (EPSILON, EPSILON)
         self.closing = replace(document.options, additional_properties="forbid")
         self._constants: dict[int, dict[str, Any]] = {}  # by the id of a value, which the schema keeps alive
@@ -118,11 +121,13 @@ class _ArgumentLowering(Lowering):
     def union(self, shapes: list[Shape], path: str) -> Symbol:
         """Return the symbol of a value with its end; it begins after the key."""
         out, types, ways = self.styled, self.style.types, Parts(path)
-        if any(s.mask & STRING for s in shapes):
+        if not self.style.is_json and any(s.mask & STRING for s in shapes):
             ways.take(self.text(shapes, path))
-        end = out.text(self.style.stop, path)
+        end = out.text(self.style.stop, path) if self.style.stop else ()
         as_json: dict[str, int] = {}  # type label of the style -> the types written as JSON
-        for kind, mask in _KINDS:
+        if self.style.words:
+            ways.take(self.words(shapes, path))
+        for kind, mask in self.kinds:
             label = types.get(kind, "")
             if self.style.item is None or kind not in ("array", "object"):
                 as_json[label] = as_json.get(label, 0) | mask
@@ -143,6 +148,21 @@ class _ArgumentLowering(Lowering):
                 document = out.sequence(parts, "value", path)
             ways.take(document)
         return ways.union(out)
+
+    def words(self, shapes: list[Shape], path: str) -> Symbol:
+        """Return the symbol of the values that have a spelling of their own."""
+        words = frozenset(
+            word.encode() for word, value in self.style.words.items() if any(self.takes(s, value) for s in shapes)
+        )
+        if not words:
+            return Empty(NO_VALUE, path)
+        return self.styled.sequence(self.styled.symbols(Words(words), path), "word", path)
+
+    def takes(self, shape: Shape, value: bool | None) -> bool:
+        """Whether a shape has a boolean or null."""
+        if shape.values is not None:
+            return any(v is value for v in shape.values) and self.read.accepts(value, shape)
+        return bool(shape.mask & type_of(value))
 
     def type_label(self, label: str, path: str) -> tuple[int, ...]:
         """Return the symbols of the label of a value's type."""

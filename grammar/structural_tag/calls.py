@@ -135,7 +135,10 @@ class _Reader:
         if not cursor.has(form.whole):
             return WrittenCalls([], [text])
         try:
-            return WrittenCalls(self.section(), [text[cursor.at :]])
+            calls = self.section()
+            if form.trailer and cursor.has(form.trailer):
+                cursor.take(form.trailer)
+            return WrittenCalls(calls, [text[cursor.at :]])
         except DecodingError:
             if has_prefix or _is_json(text):  # a text may begin with the prefix, or be a document of a response_format
                 return WrittenCalls([], [text])

@@ -46,11 +46,12 @@ class CallFormat(NamedTuple):
     is_quoted: whether the name is a JSON string.  escapes: the spelling of some characters in names.
     marks: strings that no argument contains, since readers would take them for the begin or end of a call.
     not_in_names: strings that an unquoted name must not contain, since readers would take them for the name's end.
+    names_are_words: whether names consist of letters, digits and underscores, and are not words of Python.
     trigger: the text at which a call begins, if that is not the first mark of `begin`.
     whole: the character at which calls begin in an answer that has nothing else; a text begins with another one.
     prefix: optional in front of calls in such an answer.
     before, text: the frames of a text in front of calls and of a text without calls.
-    trailer: optional after a framed answer.
+    trailer: optional after a framed or whole answer.
     """
 
     begin: str
@@ -68,6 +69,7 @@ class CallFormat(NamedTuple):
     escapes: Mapping[str, str] = {}
     marks: tuple[str, ...] = ()
     not_in_names: tuple[str, ...] = ("<", ">", '"', "\n")
+    names_are_words: bool = False
     trigger: str = ""
     whole: str = ""
     prefix: str = ""
@@ -101,6 +103,13 @@ def _tagged(tag: str) -> CallFormat:
     return CallFormat(
         f'<{tag}>\n{{"name": ', ', "arguments": ', f"}}\n</{tag}>", "\n", is_quoted=True,
         marks=(f"<{tag}>", f"</{tag}>"),
+    )  # fmt: skip
+
+
+def _python(opening: str, closing: str, **fields: Any) -> CallFormat:
+    return CallFormat(
+        "", "(", ")", **{"separator": ", ", "style": "python", **fields}, opening=opening, closing=closing,
+        names_are_words=True,
     )  # fmt: skip
 
 
@@ -281,6 +290,19 @@ FORMATS: Mapping[str, CallFormat] = {
     "minicpm5": CallFormat(
         '<function name="', '">', "</function>", "\n", style="minicpm_xml", marks=("<function", "</function>"),
         not_in_names=("<", ">", "&", '"', "'", "\n"), trigger="<function",
+    ),
+    # ---- Python, and Gemma's notation --------------------------------------------------------------------------------
+    "pythonic": _python("[", "]", whole="["),
+    "llama4_pythonic": _python("[", "]", whole="[", prefix="<|python_start|>", trailer="<|python_end|>"),
+    # Its reader splits lines, and Python's lines end at these characters, too.
+    "olmo3": _python(
+        "<function_calls>", "</function_calls>", separator="\n", style="olmo_python",
+        marks=("<function_calls>", "</function_calls>", "\u2028", "\u2029", "\x85"),
+    ),
+    "lfm2": _python("<|tool_call_start|>[", "]<|tool_call_end|>", marks=("<|tool_call_start|>", "<|tool_call_end|>")),
+    "functiongemma": CallFormat(
+        "<start_function_call>call:", "{", "}<end_function_call>", style="function_gemma", names_are_words=True,
+        marks=("<start_function_call>", "<end_function_call>"), trigger="<start_function_call>",
     ),
 }  # fmt: skip
 

@@ -234,7 +234,7 @@ class _Lowering:
                 place = f"{path.removesuffix('.json_schema')}.excludes"
                 fail(place, f"the excluded text {shown(text)} can be in JSON outside its strings; exclude a mark")
         bars = (*excludes, style.stop, *style.bars) if style is not None else excludes
-        return frozenset(map(str.encode, bars))
+        return frozenset(map(str.encode, filter(None, bars)))
 
     def note_bars(self, barred: frozenset[bytes], is_styled: bool, path: str) -> None:
         if barred:

@@ -1,9 +1,9 @@
 """The rules of objects and arrays in an XML-like style, in place of those that :class:`.Productions` makes for JSON.
 
-A style has no brackets and no commas: each property and item has its own begin and end.  So the brackets and the comma
-of `Productions` are a nonterminal that derives the empty word.  A key is the text from the end of the last value to the
-beginning of the value.  The label of the type, in a style that has one, belongs to the value.  In a style whose end
-contains the name, a value is followed by the rest of the end.
+A style has no brackets and usually no commas: each property and item has its own begin and end.  So the brackets and
+the comma of `Productions` are a nonterminal that derives the empty word.  A key is the text from the end of the last
+value to the beginning of the value.  The label of the type, in a style that has one, belongs to the value.  In a style
+whose end contains the name, a value is followed by the rest of the end.
 
 A list in any order cannot use a set next to the parser here, since :class:`wfsa.grammar.ir.Unordered` needs keys and
 separators that are terminals.  So it is written as rules, with a nonterminal for each set of properties.
@@ -11,6 +11,7 @@ separators that are terminals.  So it is written as rules, with a nonterminal fo
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -26,6 +27,7 @@ from ..regular import (
     ByteSet,
     Literal,
     Regular,
+    Words,
     alt,
     both,
     cat,
@@ -41,6 +43,10 @@ from .xml_styles import Style
 MAX_SPACE = 20
 SPACE = repeat(ByteSet(((9, 10), (13, 13), (32, 32))), 0, MAX_SPACE)
 # Names that are not listed must not contain white space, or characters that a style escapes or ends names at.
+_WORDS = minus(
+    cat(chars([(65, 90), (97, 122)]), repeat(chars([(48, 57), (65, 90), (95, 95), (97, 122)]), 0)),
+    Words(frozenset(map(str.encode, keyword.kwlist))),
+)
 _PLAIN = plus(chars(negate_ranges([(0, 32), *((ord(c), ord(c)) for c in '"<>=&/[]|')])))
 
 
@@ -61,11 +67,13 @@ class StyleProductions(Productions):
         self._tails: dict[int, int] = {}  # key -> the rest of the end, after its value
         self.has_dead = False  # whether a symbol has no rules
         self.space = optional(Literal(style.gap.encode())) if is_compact and style.gap else SPACE  # between properties
-        if is_compact and not style.gap:
+        if style.is_json or (is_compact and not style.gap):  # readers of Python search for a name right after a bracket
             self.space = EPSILON
         nothing = self.nonterminal("nothing", "")
         self.rules.append((~nothing, ()))
         self.open_object = self.open_array = self.comma = nothing
+        if style.comma:
+            self.comma = self.terminal(style.comma, Literal(style.comma.encode()), "")
         is_empty = self.space == EPSILON
         self.close_object = self.close_array = nothing if is_empty else self.terminal("white space", self.space, "")
 
@@ -151,6 +159,8 @@ class StyleProductions(Productions):
                 symbol = self.nonterminal("other property", origin)
                 self.has_dead = True
             else:
+                if self._style.names_are_words:
+                    texts = both(texts, _WORDS)
                 named = minus(texts, alt(*(Literal(n.encode("utf-8", "replace")) for n in excluded)))
                 before = self._spaced(self._written(self._style.key), origin)
                 after = self.text(self._style.after_key, origin)

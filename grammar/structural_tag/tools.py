@@ -23,6 +23,7 @@ from ..json_schema.read.keywords import shown
 from ..json_schema.tools import ToolSchema, listed_tools, response_schema
 from .formats import CallFormat, Frame, require_format
 from .reasoning import reasoning_format, require_reasoning
+from .xml_styles import is_word
 
 Format = dict[str, Any]
 
@@ -108,6 +109,8 @@ def _spelled(tool: ToolSchema, form: CallFormat) -> str:
     if not form.is_quoted:
         if not tool.name or tool.name != tool.name.strip():
             _refuse_name(tool, "a name must not be empty or have white space at its ends")
+        if form.names_are_words and not is_word(tool.name):
+            _refuse_name(tool, "a name must be a letter and then letters, digits and underscores, as in Python")
         for mark in form.not_in_names:
             if mark in tool.name:
                 _refuse_name(tool, f"a name must not contain {mark!r}")
@@ -137,7 +140,7 @@ def _written(form: CallFormat, tools: Sequence[ToolSchema], must: bool, parallel
         return framed if must else _or(framed, _framed_text(form))
     if form.whole:
         prefix = {"type": "optional", "content": _constant(form.prefix)}
-        all_calls = _sequence(prefix, _constant(form.opening), calls, _constant(form.closing))
+        all_calls = _sequence(prefix, _constant(form.opening), calls, _constant(form.closing), *_trailer(form))
         return all_calls if must else _or(all_calls, _text_of_whole(form))
     if form.opening:
         mark = form.first_mark()

@@ -1,4 +1,4 @@
-"""The XML-like styles in which models write the arguments of a call: a begin and an end around each property.
+r"""The XML-like styles in which models write the arguments of a call: a begin and an end around each property.
 
     qwen_xml, mimo_xml   <parameter=KEY>VALUE</parameter>
     minimax_xml          <parameter name="KEY">VALUE</parameter>
@@ -13,11 +13,16 @@
     minicpm_xml          <param name="KEY">VALUE</param>
     kimi_k3_xml          <|open|>argument key="KEY" type="string"<|sep|>VALUE<|close|>argument<|sep|>
     cohere_xml           <cofl:value name="KEY" type="raw">VALUE</cofl:value>
+    function_gemma       KEY:<escape>VALUE<escape>,
+    python, olmo_python  KEY=VALUE,
 
 A VALUE of type string is the text itself, which ends at the first occurrence of its end.  Any other VALUE is JSON; then
 ``string`` is "false", and ``type`` is the type ("number" for integers).  In minimax_m3_xml and cohere_xml, objects and
 arrays are also written in the style, with items under the name ``item`` or without a name; cohere's types are raw,
 json, dict and list.  In qwen_xml, one newline after the begin and one before the end are not part of a text.
+In python and olmo_python, strings are JSON, too: JSON in which no string is spelled with ``\/`` or half a surrogate
+pair is Python, except for the words true, false and null.  In python, these are True, False and None if they are
+arguments; inside lists and objects they are the words of JSON, which SGLang's reader does not take.
 
 Sources of the styles: XGrammar's documentation of structural tags and the grammars that it makes, the chat templates of
 the models, and the parsers of vLLM and SGLang, which read the texts.
@@ -25,8 +30,10 @@ the models, and the parsers of vLLM and SGLang, which read the texts.
 
 from __future__ import annotations
 
+import keyword
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..regular import ANY_TEXT, Literal, Regular, alt, cat, minus
 
@@ -45,6 +52,10 @@ class Style:
     escapes: the spelling of some characters in names.
     item: the key of an item, in a style with nested objects and arrays.
     trims: whether one newline at either end is not part of a text.
+    comma: between two properties.
+    is_json: whether strings are JSON, too.  Then a value has no end of its own.
+    words: the values that have a spelling of their own, by this spelling.
+    names_are_words: whether names consist of letters, digits and underscores, and are not words of Python.
     gap: what models write between two properties.  The option ``whitespace="compact"`` takes only this, or nothing.
     """
 
@@ -60,6 +71,10 @@ class Style:
     item: str | None = None
     trims: bool = False
     gap: str = "\n"
+    comma: str = ""
+    is_json: bool = False
+    words: Mapping[str, bool | None] = field(default_factory=dict)
+    names_are_words: bool = False
 
     def spelled(self, name: str) -> str:
         """Return the spelling of a name."""
@@ -69,7 +84,14 @@ class Style:
         """Return why a reader would not read a name back; None if it would."""
         if not name or name != name.strip():
             return "a name must not be empty or have white space at its ends"
+        if self.names_are_words and not is_word(name):
+            return "a name must be a letter and then letters, digits and underscores, and not a word of Python"
         return next((f"a name must not contain {mark!r}" for mark in self.not_in_names if mark in name), None)
+
+
+def is_word(name: str) -> bool:
+    """Whether readers of Python take a text for a name: those of SGLang and vLLM want a letter first."""
+    return re.fullmatch("[A-Za-z][A-Za-z0-9_]*", name) is not None and not keyword.iskeyword(name)
 
 
 def _dsml(mark: str) -> Style:
@@ -88,6 +110,10 @@ def _glm(prefix: str, between: str, *bars: str, gap: str = "\n") -> Style:
 
 
 _QUOTED = {"&": "&amp;", '"': "&quot;"}
+_PYTHON = Style(
+    "", "=", "", bars=("\\/", "\\ud", "\\uD"), gap="", comma=", ", is_json=True, names_are_words=True,
+    words={"True": True, "False": False, "None": None},
+)  # fmt: skip
 STYLES: Mapping[str, Style] = {
     "qwen_xml": Style(
         "<parameter=", ">", "</parameter>", bars=("<parameter=", "</function>"), trims=True, not_in_names=(">", "\n")
@@ -128,6 +154,9 @@ STYLES: Mapping[str, Style] = {
         },
         escapes={**_QUOTED, "<": "&lt;", ">": "&gt;"}, item='<cofl:value type="', not_in_names=("\n",),
     ),
+    "function_gemma": Style("", ":<escape>", "<escape>", gap="", comma=",", names_are_words=True),
+    "python": _PYTHON,
+    "olmo_python": replace(_PYTHON, words={}),
 }  # fmt: skip
 
 _NEWLINE = Literal(b"\n")

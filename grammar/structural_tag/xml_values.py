@@ -162,6 +162,12 @@ class _Reader:
     def value(self, spelled: str, place: _Place) -> list[Any]:
         """Read a value, from the position after its key to its end; return its possible readings."""
         style, cursor = self.style, self.cursor
+        for word, constant in style.words.items():
+            if cursor.has(word):
+                cursor.take(word)
+                return [constant]
+        if style.is_json:
+            return [read_json_value(cursor)]
         tail = style.tail.replace("NAME", spelled)
         if style.types:
             label = cursor.until(style.value)
@@ -212,6 +218,9 @@ class _Reader:
         while not self.cursor.has(end):
             members.append(self.member(place))
             self.cursor.skip_space()
+            if self.style.comma and not self.cursor.has(end):
+                self.cursor.take(self.style.comma)
+                self.cursor.skip_space()
         self.cursor.take(end)
         return _objects(members)
 

@@ -116,6 +116,16 @@ def _kimi(r: _Reader) -> tuple[str, Value]:
     return name, [v for v in _as_json(value) if _type_of(v) == kind]
 
 
+def _python(r: _Reader) -> tuple[str, Value]:
+    name = r.until("=")
+    for word, constant in (("True", True), ("False", False), ("None", None)):
+        if r.has(word):
+            r.take(word)
+            return name, [constant]
+    value, r.at = json.JSONDecoder().raw_decode(r.text, r.at + len(r.text[r.at :]) - len(r.text[r.at :].lstrip()))
+    return name, [value]
+
+
 def _objects(members: list[tuple[str, Value]], depth: int = 1) -> Value:
     names = [name for name, _ in members]
     if len(set(names)) < len(names):
@@ -183,9 +193,13 @@ _PROPERTY: dict[str, Callable[[_Reader], tuple[str, Value]]] = {
     "step3_xml": _flat('<steptml:parameter name="', '">', "</steptml:parameter>"),
     "minicpm_xml": _flat('<param name="', '">', "</param>"),
     "kimi_k3_xml": _kimi,
+    "function_gemma": _flat("", ":<escape>", "<escape>"),
+    "python": _python,
+    "olmo_python": _python,
     "cohere_xml": _cohere,
 }
 STYLES = tuple(_PROPERTY)
+_COMMAS = {"function_gemma": ",", "python": ", ", "olmo_python": ", "}
 
 
 def readings(style: str, text: str) -> Value:
@@ -195,6 +209,9 @@ def readings(style: str, text: str) -> Value:
     while r.at < len(text):
         members.append(_PROPERTY[style](r))
         r.blank()
+        if style in _COMMAS and r.at < len(text):
+            r.take(_COMMAS[style])
+            r.blank()
     return _objects(members, 0)
 
 
@@ -204,7 +221,8 @@ def readings(style: str, text: str) -> Value:
 def rendered(style: str, arguments: dict[str, Any]) -> str | None:
     """Return the arguments as a model writes them, or None if the style cannot express them."""
     try:
-        return "".join(_property(style, name, value) for name, value in arguments.items())
+        comma = _COMMAS.get(style, "")
+        return comma.join(_property(style, name, value) for name, value in arguments.items())
     except Unreadable:
         return None
 
@@ -217,6 +235,7 @@ _TAGS = {
     "glm45_xml": ("<arg_key>NAME</arg_key>\n<arg_value>", "</arg_value>"),
     "k2_xml": ("<ifm|arg_key>NAME</ifm|arg_key><ifm|arg_value>", "</ifm|arg_value>"),
     "step3_xml": ('<steptml:parameter name="NAME">', "</steptml:parameter>"),
+    "function_gemma": ("NAME:<escape>", "<escape>"),
     "minicpm_xml": ('<param name="NAME">', "</param>"),
 }
 _MARKS = {"deepseek_xml": "｜DSML｜", "deepseek_v4_1_xml": "｜DSML｜ ", "gigachat_xml": "｜GCML｜"}
@@ -226,6 +245,10 @@ def _property(style: str, name: str, value: Any) -> str:
     is_text = isinstance(value, str)
     text = value if is_text else json.dumps(value, ensure_ascii=False)
     kind = _type_of(value)
+    if style == "python" and (value is None or isinstance(value, bool)):
+        return f"{name}={value}"
+    if style in ("python", "olmo_python"):
+        return f"{name}={json.dumps(value, ensure_ascii=False)}"
     if style == "qwen_xml":
         return f"<parameter={name}>" + (f"\n{text}\n" if is_text else text) + "</parameter>"
     if style in _TAGS:

@@ -110,7 +110,7 @@ def message(form: str, text: str, *, is_before: bool = True) -> str | None:
 
 
 def styled(style: str, arguments: dict[str, Any], marks: tuple[str, ...]) -> str | None:
-    bars = (STYLES[style].stop, *STYLES[style].bars, *marks)
+    bars = tuple(filter(None, (STYLES[style].stop, *STYLES[style].bars, *marks)))
     if any(bar in text for text in texts_of(arguments) for bar in bars):
         return None
     return rendered(style, arguments)
