@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 import pkgutil
 import random
 import time
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 pytest.importorskip("sglang.srt.constrained.base_grammar_backend", reason="NO sglang: `make integrations` has it")
+import sglang
 import torch
 from sglang.srt.arg_groups.choices import GRAMMAR_BACKEND_CHOICES
 from sglang.srt.constrained.base_grammar_backend import GRAMMAR_BACKEND_REGISTRY, GrammarRow, InvalidGrammarObject
+from sglang.srt.entrypoints.openai.protocol import Function, Tool
+from sglang.srt.function_call.beam_detector import BeamDetector
 
 import wfsa
 from tests.integrations.tiny import N_TOKENS, WIDTH, tokenizer
@@ -48,6 +53,54 @@ def test_the_backend_is_a_choice() -> None:
     door.register()
     door.register()
     assert GRAMMAR_BACKEND_CHOICES.count("wfsa") == 1 and "wfsa" in GRAMMAR_BACKEND_REGISTRY
+
+
+@pytest.mark.parametrize("backend_name", ["wfsa", "xgrammar", "llguidance"])
+def test_framed_turns_are_taken(backend_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SGLang's own function, cut out of its module, which cannot be imported without pictures, takes our backend."""
+    from sglang.srt.environ import envs
+    from sglang.srt.function_call.function_call_parser import FunctionCallParser
+    from sglang.srt.parser.response_template import ResponseTemplateToolDetector
+
+    path = Path(sglang.__path__[0]) / "srt" / "entrypoints" / "openai" / "serving_chat.py"
+    functions = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)]
+    source = next(node for node in functions if node.name == "_template_turn_grammar")
+    names: dict[str, Any] = {
+        "envs": envs, "FunctionCallParser": FunctionCallParser,
+        "ResponseTemplateToolDetector": ResponseTemplateToolDetector,
+    }  # fmt: skip
+    exec(compile(ast.Module([source], []), str(path), "exec"), names)
+    original = names["_template_turn_grammar"]
+    name = next(name for name, one in FunctionCallParser.ToolCallParserEnum.items() if one is BeamDetector)
+
+    class Manager:
+        def config_value(self, key: str) -> str:
+            return {"grammar_backend": backend_name}[key]
+
+    class Chat:
+        tool_call_parser = name
+        tokenizer_manager = Manager()
+
+    monkeypatch.setenv("SGLANG_ENABLE_RESPONSE_TEMPLATE_TURN_GRAMMAR", "1")
+    assert original(Chat()) is (backend_name == "xgrammar")
+    assert door.takes_framed_turns(original, Chat()) is (backend_name != "llguidance")
+
+
+def test_a_framed_turn_compiles(backend: Any) -> None:
+    """The structural tag of a turn, with calls of two tools, takes the turn that SGLang's parser reads."""
+    members = {"city": {"type": "string"}, "n": {"type": "integer"}}
+    schema = {"type": "object", "properties": members, "required": ["city"], "additionalProperties": False}
+    tools = [
+        Tool(type="function", function=Function(name=name, parameters=schema))
+        for name in ("book", "cancel")
+    ]
+    detector = BeamDetector()
+    detector._tools = tools
+    tag = detector.get_structural_tag(tools, "required")
+    text = tag if isinstance(tag, str) else json.dumps(tag if isinstance(tag, dict) else tag.model_dump())
+    state = compiled(backend, "structural_tag", text).state
+    closing = state.shortest_completion()
+    assert closing is not None and b"to=" in closing and b"city" in closing
 
 
 TAG = {"format": {"type": "tag", "begin": "<t>", "content": {"type": "regex", "pattern": "[0-9]+"}, "end": "</t>"}}

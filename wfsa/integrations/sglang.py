@@ -8,6 +8,7 @@ SGLang finds wfsa by its entry point (``sglang.srt.plugins``), if both are insta
 Requests with a reasoning parser are wrapped in SGLang's own object, which waits for the end of the reasoning.  The
 masks of a draft tree are filled in one call where the grammar comes from wfsa (`traverse_tree`).
 Texts are completed within the request's ``max_new_tokens`` (`limit_tokens`).
+Turns that a template frames are constrained, as with XGrammar (`takes_framed_turns`).
 Written for SGLang 0.5.23.  Tested with its grammar modules on a CPU; the scheduler around them needs a GPU.
 """
 
@@ -26,6 +27,7 @@ from wfsa.integrations.token_limit import fill_within
 
 _NAME = "wfsa"
 _PREPARED = "sglang.srt.constrained.grammar_manager.GrammarManager._apply_request_reasoning_config"
+_FRAMED = "sglang.srt.entrypoints.openai.serving_chat.OpenAIServingChat._template_turn_grammar"
 
 
 def register() -> None:
@@ -50,6 +52,7 @@ def register() -> None:
     register_grammar_backend(_NAME, make_backend)
     HookRegistry.register("sglang.srt.speculative.spec_utils.traverse_tree", traverse_tree, HookType.AROUND)
     HookRegistry.register(_PREPARED, limit_tokens, HookType.AFTER)
+    HookRegistry.register(_FRAMED, takes_framed_turns, HookType.AROUND)
 
 
 def make_backend(server_args: Any, tokenizer: Any, vocab_size: int, eos_token_ids: Iterable[int] | None = None) -> Any:
@@ -78,6 +81,31 @@ def limit_tokens(result: Any, manager: Any, request: Any) -> Any:
     if isinstance(grammar, WfsaGrammar):
         grammar.request = request
     return result
+
+
+class _Renamed:
+    """An object with other values for some attributes."""
+
+    def __init__(self, of: Any, **values: Any) -> None:
+        self._of = of
+        self.__dict__.update(values)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._of, name)
+
+
+def takes_framed_turns(original: Any, chat: Any) -> bool:
+    """Returns whether turns are constrained to the template's frame of reasoning, calls and answer.
+
+    SGLang does so for XGrammar only, by its name; the structural tag that it makes compiles here, too.
+    """
+    manager = chat.tokenizer_manager
+
+    def config_value(name: str) -> Any:
+        value = manager.config_value(name)
+        return "xgrammar" if name == "grammar_backend" and value == _NAME else value
+
+    return bool(original(_Renamed(chat, tokenizer_manager=_Renamed(manager, config_value=config_value))))
 
 
 def traverse_tree(
