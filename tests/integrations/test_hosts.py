@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -14,6 +15,8 @@ import pytest
 import wfsa.integrations
 from wfsa.installing import how_to_install
 from wfsa.integrations.hosts import importing, name_and_version, unknown_call_message
+from wfsa.integrations.serving import Constraints, Settings
+from wfsa.vocab import byte_vocab
 
 
 def test_an_unknown_version_and_a_missing_package() -> None:
@@ -57,3 +60,10 @@ def test_integrations_are_imported_when_they_are_named() -> None:
         f"found = [getattr(doors, name) for name in {doors}]; assert not {programs} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=100)
+
+
+def test_what_is_not_enforced_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    constraints = Constraints(byte_vocab(), Settings(schema_options={"lenient": True}))
+    schema = {"properties": {"a": {"items": {"minimum": 0}, "contains": {"multipleOf": 7.5}, "maxContains": 90_000}}}
+    constraints.of("json", json.dumps({**schema, "additionalProperties": False}))
+    assert "contains at '/properties/a' of a request: not enforced: an array needs more than" in caplog.text

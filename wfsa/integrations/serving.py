@@ -93,11 +93,15 @@ class Constraints:
         return self.store.get_with(text, kind, self._options, self._limits)
 
     def _prepare(self, constraint: Constraint) -> None:
-        """Begins the work that another thread does for a new constraint."""
+        """Begins the work that another thread does for a new constraint, and logs what it leaves out."""
         if self.settings.within_max_tokens:
             constraint.prepare_budgets()
         if self.settings.store is None:
             constraint.expand_in_background(n_texts=2)
+        report = getattr(constraint, "report", None)
+        if self._options.lenient and report is not None:  # else nothing is left out
+            for entry in report.widened:
+                _LOG.warning("%s at %r of a request: %s", entry.keyword or "a condition", entry.pointer, entry.note)
 
     def in_memory(self, kind: str, text: str) -> bool:
         """Returns whether the constraint of a request is compiled, so that `of` returns at once."""
