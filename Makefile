@@ -7,7 +7,7 @@
 #   make touched    the tests of the sources that differ from main (tests/touched.py), with few random examples
 #   make lint       ruff                    make types      mypy --strict, and stubtest on the compiled modules
 #   make wheel      an sdist, a manylinux wheel built from it, and a trial of the wheel in a fresh environment
-#   make compiled   the JSON Schema front end compiled by mypyc, in a copy of the tree, and its tests there
+#   make compiled   the JSON Schema front end compiled, as in wheels, in a copy of the tree, and its tests there
 #                   (COMPILED_TESTS="tests/grammar" runs others)
 #   make sanitize   tests under ASan/UBSan  (SANITIZE_TESTS="tests/fuzz" narrows it)
 #   make threads    tests of shared constraints under ThreadSanitizer   (THREAD_TESTS="..." narrows it)
@@ -133,9 +133,10 @@ WHEEL := dist/.made
 
 wheel: build $(WHEEL)
 
+# The JSON Schema front end is compiled, since nobody edits the sources of an installed wheel.
 $(WHEEL): $(PACKAGED) | $(STAMPS)/engine $(STAMPS)/install
 	rm -rf dist build/wheel
-	$(PY) -m build --no-isolation --outdir build/wheel .
+	WFSA_COMPILE_FRONT_END=1 $(PY) -m build --no-isolation --outdir build/wheel .
 	PATH="$(abspath $(VENV))/bin:$$PATH" $(PY) -m auditwheel repair --wheel-dir dist build/wheel/*.whl
 	cp build/wheel/*.tar.gz dist/
 	$(PY) tests/house/try_wheel.py dist

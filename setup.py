@@ -15,8 +15,8 @@ All other settings are in ``pyproject.toml``, which cannot express these two:
    - ``... --sanitize=thread``: the same with ThreadSanitizer, for ``make threads``.
 
    With ``WFSA_COMPILE_FRONT_END=1`` in the environment, mypyc also compiles the JSON Schema front end
-   (``ext/front_end/translate.py``). ``make compiled`` sets it. ``make build`` does not, since a compiled module would
-   hide edits of its source, and ``make wheel`` does not yet (CONTRIBUTING.md). Checked builds leave it out.
+   (``ext/front_end/translate.py``). ``make wheel`` and ``make compiled`` set it, and an installation from source can.
+   ``make build`` does not, since a compiled module would hide edits of its source. Checked builds leave it out.
 
    Modules are translated and compiled in parallel, one per processor unless ``--parallel`` sets another number. The
    largest modules come first, so that a build, also by pip, takes little longer than the largest module.

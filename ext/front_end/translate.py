@@ -1,7 +1,7 @@
 """Translate the JSON Schema front end to C by mypyc, with a check of the stack in every function.
 
-``setup.py`` calls :func:`extensions` if ``WFSA_COMPILE_FRONT_END=1`` is set, as ``make compiled`` does.  A development
-tree stays interpreted, since a compiled module would hide edits of its source.
+``setup.py`` calls :func:`extensions` if ``WFSA_COMPILE_FRONT_END=1`` is set, as in ``make wheel`` and
+``make compiled``.  A development tree stays interpreted, since a compiled module would hide edits of its source.
 
 The sources are copied to ``build/front_end/sources`` first: in the tree ``wfsa.grammar`` is the folder ``grammar/``,
 and mypyc names modules by the paths of their files.  It runs there as a process of its own, so tracebacks call the

@@ -2,9 +2,10 @@
 
 FOLDER contains one wheel and one sdist.  The wheel must be tagged manylinux, and contain exactly the modules and data
 files of the package, each once.  Installed with its four dependencies in a fresh environment, it must run README's
-decoding loop and the command, and save and load an artifact.  A compiled JSON Schema front end must read schemas that
-nest deep in threads of small stacks.  It must install with a small extra, as in docs/installing.md.  The
-other extras are only compared with pyproject.toml, since some need gigabytes.
+decoding loop and the command, and save and load an artifact.  Its JSON Schema front end must be compiled, make the same
+grammars, reports and messages as the one of the tree, in two threads, and read schemas that nest deep in threads of
+small stacks.  The wheel must install with a small extra, as in docs/installing.md.  The other extras are only compared
+with pyproject.toml, since some need gigabytes.
 The sdist must hold each file once: ``wfsa/grammar`` is a symlink to ``grammar/`` in the work tree, and tools that
 follow it pack its files twice.
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import email
 import json
+import os
 import subprocess
 import sys
 import tarfile
@@ -130,9 +132,8 @@ def check_wheel(path: Path) -> None:
     info = next(top for top in tops if top.endswith(".dist-info"))
     assert tops <= {"wfsa", info, "wfsa.libs"}, f"the wheel installs {sorted(tops)}"
     modules = {f"wfsa/_ext/{source.stem}" for source in (ROOT / "ext" / "bindings").glob("*.pyx")}
-    if has_compiled_front_end(path):
-        modules |= {f"wfsa/grammar/{name.removesuffix('.py')}" for name in translate.modules(ROOT / "grammar")}
-        modules.add(f"{translate.GROUP.replace('.', '/')}__mypyc")
+    modules |= {f"wfsa/grammar/{name.removesuffix('.py')}" for name in translate.modules(ROOT / "grammar")}
+    modules.add(f"{translate.GROUP.replace('.', '/')}__mypyc")
     assert modules == {name.partition(".")[0] for name in names if name.endswith(".so")}
     data = "wfsa/grammar/json_schema/metaschemas"
     for expected in (
@@ -171,27 +172,29 @@ def try_out(wheel: Path) -> None:
         subprocess.run([python, "-c", PROGRAM, str(ROOT / "README.md")], check=True, cwd=folder)
         for command in ([f"{folder}/venv/bin/wfsa", "--version"], [python, "-m", "wfsa", "--version"]):
             subprocess.run(command, check=True, cwd=folder)
-        if has_compiled_front_end(wheel):
-            try_front_end(python, folder)
+        try_front_end(python, folder)
         subprocess.run([*install[:-1], f"{wheel}[{SMALL_EXTRA}]"], check=True)
         subprocess.run([python, "-c", "import jsonschema_rs, wfsa.demo.run"], check=True, cwd=folder)
         print(f"{wheel.name}[{SMALL_EXTRA}]: installed")
 
 
-def has_compiled_front_end(wheel: Path) -> bool:
-    with zipfile.ZipFile(wheel) as archive:
-        return any(name.startswith(f"{translate.GROUP.replace('.', '/')}__mypyc.") for name in archive.namelist())
-
-
 def try_front_end(python: str, folder: str) -> None:
-    """The front end is compiled, faster than the one of the tree, and no schema ends its process by nesting deep."""
+    """Check that the front end is compiled, equal to the one of the tree, and safe from schemas that nest deep."""
     ways = {"compiled": (python, folder), "interpreted": (sys.executable, str(ROOT))}
-    seconds = {}
+    seconds, made = {}, {}
     for way, (executable, place) in ways.items():
         run = subprocess.run([executable, "-c", TIME], check=True, cwd=place, stdout=subprocess.PIPE)
         is_compiled, seconds[way] = json.loads(run.stdout)
         assert is_compiled == (way == "compiled"), f"the front end in {place} is not {way}"
+        # A script, unlike a command, does not find the packages of the folder in which it is started.
+        environment = {**os.environ, "PYTHONPATH": str(ROOT) if way == "interpreted" else ""}
+        trial = [executable, str(ROOT / "tests" / "json_schema" / "trial_schemas.py")]
+        run = subprocess.run(trial, check=True, cwd=place, env=environment, stdout=subprocess.PIPE)
+        made[way] = json.loads(run.stdout)
     print("a pass of the front end:", ", ".join(f"{way} {1000 * time:.0f} ms" for way, time in seconds.items()))
+    for compiled, interpreted in zip(made["compiled"], made["interpreted"], strict=True):
+        assert compiled == interpreted, f"the compiled front end makes\n{compiled}\nand not\n{interpreted}"
+    print(f"{len(made['compiled'])} grammars of two threads are equal to those of the interpreted front end")
     deep = str(ROOT / "tests" / "json_schema" / "deep_schemas.py")
     for kilobytes, depth in ((512, 600), (512, 3000), (8192, 3000)):
         run = subprocess.run([python, deep, str(kilobytes), str(depth)], cwd=folder, capture_output=True, text=True)

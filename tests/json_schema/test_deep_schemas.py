@@ -1,7 +1,7 @@
 """No schema ends the process by nesting deep, whatever the stack of the thread that reads it.
 
-Python counts the calls of interpreted functions; the compiled front end (``make compiled``)
-measures the stack: ext/front_end/stack.h.
+Python counts the calls of interpreted functions; the compiled front end, as in wheels, measures the stack:
+ext/front_end/stack.h.
 """
 
 from __future__ import annotations
