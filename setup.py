@@ -37,6 +37,7 @@ from setuptools.command.build_ext import build_ext
 ROOT = Path(__file__).parent
 
 COMPILE_FRONT_END = os.environ.get("WFSA_COMPILE_FRONT_END") == "1"
+LISTING = {"sdist", "egg_info", "dist_info"}  # commands that only ask which files there are
 MYPYC = "mypy==2.4.1"  # translates the front end; another version may write other C, which translate.py refuses
 
 COMMON_FLAGS = ["-std=c++17", "-Wall", "-Wno-unused-function", "-Wno-maybe-uninitialized", "-pthread"]
@@ -94,7 +95,7 @@ class BuildExt(build_ext):
                 nthreads=int(self.parallel) if forks else 0,
             )
             translated = sorted(translated, key=lambda module: -Path(module.sources[0]).stat().st_size)
-            if COMPILE_FRONT_END and not checks:
+            if COMPILE_FRONT_END and not checks and not LISTING.issuperset(self.distribution.commands):
                 sys.path.insert(0, str(ROOT / "ext" / "front_end"))
                 import translate
 
