@@ -123,7 +123,6 @@ class _ArgumentLowering(Lowering):
         out, types, ways = self.styled, self.style.types, Parts(path)
         if not self.style.is_json and any(s.mask & STRING for s in shapes):
             ways.take(self.text(shapes, path))
-        end = out.text(self.style.stop, path) if self.style.stop else ()
         as_json: dict[str, int] = {}  # type label of the style -> the types written as JSON
         if self.style.words:
             ways.take(self.words(shapes, path))
@@ -134,7 +133,7 @@ class _ArgumentLowering(Lowering):
             elif any(narrowed(s, mask) for s in shapes):
                 inside = self.containers(shapes, mask, path)
                 if not isinstance(inside, Empty):
-                    inside = out.sequence((*self.type_label(label, path), inside, *end), kind, path)
+                    inside = out.sequence((*self.type_label(label, path), inside, *self.end(kind, path)), kind, path)
                 ways.take(inside)
         for label, mask in as_json.items():
             of_types = [narrow for s in shapes if (narrow := narrowed(s, mask)) is not None]
@@ -144,7 +143,7 @@ class _ArgumentLowering(Lowering):
             if not isinstance(document, Empty):
                 before, after = self.around
                 start = (*self.type_label(label, path), *out.symbols(before, path))
-                parts = (*start, document, *out.symbols(after, path), *end)
+                parts = (*start, document, *out.symbols(after, path), *self.end("number", path))
                 document = out.sequence(parts, "value", path)
             ways.take(document)
         return ways.union(out)
@@ -164,9 +163,15 @@ class _ArgumentLowering(Lowering):
             return any(v is value for v in shape.values) and self.read.accepts(value, shape)
         return bool(shape.mask & type_of(value))
 
+    def end(self, kind: str, path: str) -> tuple[int, ...]:
+        """Return the symbols of the end of a value that is not a text."""
+        text = self.style.ends.get(kind, self.style.stop)
+        return self.styled.text(text, path) if text else ()
+
     def type_label(self, label: str, path: str) -> tuple[int, ...]:
         """Return the symbols of the label of a value's type."""
-        return self.styled.text(label + self.style.value, path) if self.style.types else ()
+        text = label + self.style.value if self.style.types else ""
+        return self.styled.text(text, path) if text else ()
 
     def containers(self, shapes: list[Shape], kind: int, path: str) -> Symbol:
         """Return the symbol of some shapes' objects or arrays in the style; `kind` says which."""

@@ -300,6 +300,10 @@ FORMATS: Mapping[str, CallFormat] = {
         marks=("<function_calls>", "</function_calls>", "\u2028", "\u2029", "\x85"),
     ),
     "lfm2": _python("<|tool_call_start|>[", "]<|tool_call_end|>", marks=("<|tool_call_start|>", "<|tool_call_end|>")),
+    "gemma4": CallFormat(
+        "<|tool_call>call:", "{", "}<tool_call|>", style="gemma4", marks=("<|tool_call>", "<tool_call|>"),
+        not_in_names=("<", "{", "(", ":", "\n"), trigger="<|tool_call>",
+    ),
     "functiongemma": CallFormat(
         "<start_function_call>call:", "{", "}<end_function_call>", style="function_gemma", names_are_words=True,
         marks=("<start_function_call>", "<end_function_call>"), trigger="<start_function_call>",

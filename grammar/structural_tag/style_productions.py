@@ -159,7 +159,7 @@ class StyleProductions(Productions):
                 symbol = self.nonterminal("other property", origin)
                 self.has_dead = True
             else:
-                if self._style.names_are_words:
+                if self._style.names_are_words or self._style.ends:
                     texts = both(texts, _WORDS)
                 named = minus(texts, alt(*(Literal(n.encode("utf-8", "replace")) for n in excluded)))
                 before = self._spaced(self._written(self._style.key), origin)

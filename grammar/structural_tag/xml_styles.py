@@ -14,12 +14,14 @@ r"""The XML-like styles in which models write the arguments of a call: a begin a
     kimi_k3_xml          <|open|>argument key="KEY" type="string"<|sep|>VALUE<|close|>argument<|sep|>
     cohere_xml           <cofl:value name="KEY" type="raw">VALUE</cofl:value>
     function_gemma       KEY:<escape>VALUE<escape>,
+    gemma4               KEY:<|"|>VALUE<|"|>,
     python, olmo_python  KEY=VALUE,
 
 A VALUE of type string is the text itself, which ends at the first occurrence of its end.  Any other VALUE is JSON; then
 ``string`` is "false", and ``type`` is the type ("number" for integers).  In minimax_m3_xml and cohere_xml, objects and
 arrays are also written in the style, with items under the name ``item`` or without a name; cohere's types are raw,
 json, dict and list.  In qwen_xml, one newline after the begin and one before the end are not part of a text.
+In gemma4, numbers, booleans and null have no marks, and objects and arrays have brackets around members in the style.
 In python and olmo_python, strings are JSON, too: JSON in which no string is spelled with ``\/`` or half a surrogate
 pair is Python, except for the words true, false and null.  In python, these are True, False and None if they are
 arguments; inside lists and objects they are the words of JSON, which SGLang's reader does not take.
@@ -54,6 +56,7 @@ class Style:
     trims: whether one newline at either end is not part of a text.
     comma: between two properties.
     is_json: whether strings are JSON, too.  Then a value has no end of its own.
+    ends: the end of a value by its type, if that is not `stop`.  Then `types` has the begin of a value.
     words: the values that have a spelling of their own, by this spelling.
     names_are_words: whether names consist of letters, digits and underscores, and are not words of Python.
     gap: what models write between two properties.  The option ``whitespace="compact"`` takes only this, or nothing.
@@ -73,6 +76,7 @@ class Style:
     gap: str = "\n"
     comma: str = ""
     is_json: bool = False
+    ends: Mapping[str, str] = field(default_factory=dict)
     words: Mapping[str, bool | None] = field(default_factory=dict)
     names_are_words: bool = False
 
@@ -155,6 +159,11 @@ STYLES: Mapping[str, Style] = {
         escapes={**_QUOTED, "<": "&lt;", ">": "&gt;"}, item='<cofl:value type="', not_in_names=("\n",),
     ),
     "function_gemma": Style("", ":<escape>", "<escape>", gap="", comma=",", names_are_words=True),
+    "gemma4": Style(
+        "", ":", '<|"|>', types={**dict.fromkeys(_TYPES, ""), "string": '<|"|>', "object": "{", "array": "["},
+        ends={**dict.fromkeys(_TYPES, ""), "string": '<|"|>', "object": "}", "array": "]"}, item="", gap="", comma=",",
+        not_in_names=(*":,{}[]\n ", '<|"|>'),
+    ),
     "python": _PYTHON,
     "olmo_python": replace(_PYTHON, words={}),
 }  # fmt: skip

@@ -168,6 +168,8 @@ class _Reader:
                 return [constant]
         if style.is_json:
             return [read_json_value(cursor)]
+        if style.ends:
+            return self.begun(place)
         tail = style.tail.replace("NAME", spelled)
         if style.types:
             label = cursor.until(style.value)
@@ -190,6 +192,19 @@ class _Reader:
         if style.trims:
             return place.fitting([*_as_json(text), text.removeprefix("\n").removesuffix("\n")])
         return place.fitting([*_as_json(text), text])
+
+    def begun(self, place: _Place) -> list[Any]:
+        """Read a value whose type its begin says."""
+        style, cursor = self.style, self.cursor
+        cursor.skip_space()
+        for kind in ("string", "object", "array"):
+            begin, end = style.types[kind], style.ends[kind]
+            if cursor.has(begin):
+                cursor.take(begin)
+                if kind == "string":
+                    return [cursor.until(end)]
+                return self.children(end, kind == "object", kind == "array", place)
+        return [read_json_value(cursor)]
 
     def require(self, values: list[Any], text: str) -> list[Any]:
         if not values:
@@ -217,10 +232,7 @@ class _Reader:
         self.cursor.skip_space()
         while not self.cursor.has(end):
             members.append(self.member(place))
-            self.cursor.skip_space()
-            if self.style.comma and not self.cursor.has(end):
-                self.cursor.take(self.style.comma)
-                self.cursor.skip_space()
+            self.separated(end)
         self.cursor.take(end)
         return _objects(members)
 
@@ -229,9 +241,17 @@ class _Reader:
         self.cursor.skip_space()
         while not self.cursor.has(end):
             items.append(self.item(place.item(len(items))))
-            self.cursor.skip_space()
+            self.separated(end)
         self.cursor.take(end)
         return [list(values) for values in islice(product(*items), MAX_READINGS)]
+
+    def separated(self, end: str) -> None:
+        """Read what is between two properties or items."""
+        cursor, comma = self.cursor, self.style.comma
+        cursor.skip_space()
+        if comma and not cursor.has(end):
+            cursor.take(comma)
+            cursor.skip_space()
 
     def item(self, place: _Place) -> list[Any]:
         style = self.style

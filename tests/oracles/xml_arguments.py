@@ -126,6 +126,32 @@ def _python(r: _Reader) -> tuple[str, Value]:
     return name, [value]
 
 
+def _gemma(r: _Reader) -> tuple[str, Value]:
+    return r.until(":"), _gemma_value(r)
+
+
+def _gemma_value(r: _Reader) -> Value:
+    r.blank()
+    if r.has('<|"|>'):
+        r.take('<|"|>')
+        return [r.until('<|"|>')]
+    for begin, end in ("{}", "[]"):
+        if r.has(begin):
+            r.take(begin)
+            children: list[Any] = []
+            r.blank()
+            while not r.has(end):
+                children.append(_gemma(r) if begin == "{" else _gemma_value(r))
+                r.blank()
+                if not r.has(end):
+                    r.take(",")
+                    r.blank()
+            r.take(end)
+            return _objects(children) if begin == "{" else [[*v] for v in product(*children)]
+    value, r.at = json.JSONDecoder(parse_float=_number).raw_decode(r.text, r.at)
+    return [value]
+
+
 def _objects(members: list[tuple[str, Value]], depth: int = 1) -> Value:
     names = [name for name, _ in members]
     if len(set(names)) < len(names):
@@ -194,12 +220,13 @@ _PROPERTY: dict[str, Callable[[_Reader], tuple[str, Value]]] = {
     "minicpm_xml": _flat('<param name="', '">', "</param>"),
     "kimi_k3_xml": _kimi,
     "function_gemma": _flat("", ":<escape>", "<escape>"),
+    "gemma4": _gemma,
     "python": _python,
     "olmo_python": _python,
     "cohere_xml": _cohere,
 }
 STYLES = tuple(_PROPERTY)
-_COMMAS = {"function_gemma": ",", "python": ", ", "olmo_python": ", "}
+_COMMAS = {"function_gemma": ",", "gemma4": ",", "python": ", ", "olmo_python": ", "}
 
 
 def readings(style: str, text: str) -> Value:
@@ -245,6 +272,8 @@ def _property(style: str, name: str, value: Any) -> str:
     is_text = isinstance(value, str)
     text = value if is_text else json.dumps(value, ensure_ascii=False)
     kind = _type_of(value)
+    if style == "gemma4":
+        return f"{name}:{_gemma_text(value)}"
     if style == "python" and (value is None or isinstance(value, bool)):
         return f"{name}={value}"
     if style in ("python", "olmo_python"):
@@ -265,6 +294,14 @@ def _property(style: str, name: str, value: Any) -> str:
         return f"{mark}<{name}>{_inside(style, value, text)}{mark}</{name}>"
     name = re.sub('[&<>"]', lambda c: {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}[c[0]], name)
     return f'<cofl:value name="{name}" type="{_cohere_type(value)}">{_inside(style, value, text)}</cofl:value>'
+
+
+def _gemma_text(value: Any) -> str:
+    if isinstance(value, str):
+        return f'<|"|>{value}<|"|>'
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{name}:{_gemma_text(v)}" for name, v in value.items()) + "}"
+    return "[" + ",".join(map(_gemma_text, value)) + "]" if isinstance(value, list) else json.dumps(value)
 
 
 def _cohere_type(value: Any) -> str:

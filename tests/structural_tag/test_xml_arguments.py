@@ -173,7 +173,8 @@ def check_arguments(style: str, schema: Any, constraint: wfsa.Constraint | None,
     for _ in range(n):
         names = [name for name in listed if choose.random() < 0.6]
         arguments = {name: values(choose) for name in names}
-        if not judge.is_valid(arguments) or (WRITTEN[style].item and any(map(has_members, arguments.values()))):
+        is_closed = WRITTEN[style].item is not None  # other names are not taken in nested objects
+        if not judge.is_valid(arguments) or (is_closed and any(map(has_members, arguments.values()))):
             continue
         text = rendered(style, arguments)
         bars = WRITTEN[style].bars
