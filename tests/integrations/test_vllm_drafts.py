@@ -1,14 +1,17 @@
-"""Drafts in vLLM: the masks of a step with drafts are those of vLLM's own loop."""
+"""Drafts in vLLM: texts are the same with drafts from constraints, and masks of drafts are those of vLLM's own loop."""
 
 from __future__ import annotations
 
 import json
 import random
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+
+from tests.integrations.test_vllm import run
 
 pytest.importorskip("vllm", reason="NO vllm: `make integrations` has it")
 
@@ -32,8 +35,7 @@ def manager(settings: dict[str, Any]) -> Any:
     from wfsa.integrations.vllm_backend import WfsaBackend
 
     config = SimpleNamespace(
-        additional_config={"wfsa": settings}, num_speculative_tokens=N_DRAFTS,
-        speculative_config=SimpleNamespace(num_speculative_tokens=N_DRAFTS),
+        additional_config={"wfsa": settings}, num_speculative_tokens=N_DRAFTS, speculative_config=None,
         model_config=SimpleNamespace(is_diffusion=False), scheduler_config=SimpleNamespace(max_num_seqs=N_REQUESTS),
     )  # fmt: skip
     made = object.__new__(StructuredOutputManager)
@@ -110,3 +112,101 @@ def test_masks_of_drafts_are_those_of_vllms_loop(settings: dict[str, Any], monke
         assert n_commits == [state.n_commits for state in states]
         n_rows += len(rows)
     assert n_rows > 400
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("vllm") / "model"
+
+
+@pytest.mark.parametrize("arguments", [[], ["--ngram"]], ids=["alone", "next to n-grams"])
+def test_texts_are_the_same_with_drafts(folder: Path, arguments: list[str]) -> None:
+    """Requests of all kinds: in reasoning and after it, preempted, aborted, read in chunks, cut off in forced text."""
+    lines = run(["-m", "tests.integrations.vllm_drafts", str(folder), *arguments]).splitlines()
+    seen: dict[str, Any] = json.loads(next(line for line in reversed(lines) if line.startswith("{")))
+    without, drafted = seen["without"], seen["with drafts"]
+    assert seen["differ"] == seen["differ after aborts"] == []
+    assert seen["aborted"] > 5 and seen["grammars alive"] == 0
+    assert without["tokens"] == drafted["tokens"] > 2000
+    assert without["preempted"] > 2 and drafted["preempted"] > 0
+    assert seen["ended"]["length None"] > 10 and seen["ended"]["stop None"] > 50 and len(seen["ended"]) >= 4
+    assert (without["drafted"] == 0) == ("--ngram" not in arguments) and drafted["drafted"] > without["drafted"] + 500
+    assert seen["model length"] == [True]
+    few, many = seen["sampled, with drafts"], seen["sampled, without"]
+    assert few["steps"] < many["steps"] * 0.7
+    assert likelihood(seen["texts"]) > 1e-3, seen["texts"]
+
+
+def likelihood(pairs: list[list[int]]) -> float:
+    """Return the probability that two samples of one law differ as much, of chi-square over the counts of texts."""
+    from scipy.stats import chi2_contingency
+
+    ordered = sorted(pairs, key=sum)
+    rare = [pair for pair in ordered if sum(pair) < 16]
+    often = [pair for pair in ordered if sum(pair) >= 16]
+    table = np.array([*often, *([np.sum(rare, 0)] if rare else [])])
+    assert len(often) > 3
+    return float(chi2_contingency(table).pvalue)
+
+
+def a_config(settings: dict[str, Any], **drafter: Any) -> Any:
+    """Return the fields of vLLM's configuration that the settings depend on."""
+    return SimpleNamespace(
+        additional_config={"wfsa": settings}, use_v2_model_runner=drafter.pop("v2", False),
+        scheduler_config=SimpleNamespace(async_scheduling=drafter.pop("async_scheduling", False)),
+        parallel_config=SimpleNamespace(pipeline_parallel_size=drafter.pop("stages", 1)),
+        speculative_config=SimpleNamespace(**{"draft_sample_method": "greedy", **drafter}) if drafter else None,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("settings", "drafter", "on"),
+    [
+        ({}, {}, False),
+        ({}, {"method": "custom_class", "model": "wfsa.integrations.vllm_drafts.NoDrafts"}, True),
+        ({"drafts": False}, {"method": "custom_class", "model": "wfsa.integrations.vllm_drafts.NoDrafts"}, False),
+        ({}, {"method": "ngram", "model": "ngram"}, False),
+        ({"drafts": True}, {"method": "ngram", "model": "ngram"}, True),
+        (
+            {},
+            {"method": "eagle", "model": "x", "async_scheduling": True, "draft_sample_method": "probabilistic"},
+            False,
+        ),
+    ],
+)
+def test_drafts_are_on_by_the_drafter_or_by_the_setting(settings: Any, drafter: Any, on: bool) -> None:
+    from wfsa.integrations.vllm_requests import settings_of
+
+    assert settings_of(a_config(settings, **drafter)).drafts is on
+
+
+@pytest.mark.parametrize(
+    ("drafter", "message"),
+    [
+        ({}, "a speculative_config, and there is none; set speculative_config={'method': 'custom_class'"),
+        ({"draft_sample_method": "probabilistic"}, "leave draft_sample_method out"),
+        ({"async_scheduling": True}, "set --no-async-scheduling"),
+        ({"v2": True}, "set VLLM_USE_V2_MODEL_RUNNER=0"),
+        ({"stages": 2}, "pipeline_parallel_size=1, not 2"),
+    ],
+)
+def test_engines_that_cannot_take_drafts_are_refused(drafter: dict[str, Any], message: str) -> None:
+    from wfsa.errors import OptionError
+    from wfsa.integrations.vllm_requests import settings_of
+
+    named = {"method": "eagle", "model": "x", **drafter} if drafter else {}
+    with pytest.raises(OptionError) as raised:
+        settings_of(a_config({"drafts": True}, **named))
+    assert message in str(raised.value)
+
+
+def test_the_null_drafter_needs_the_backend() -> None:
+    from wfsa.errors import OptionError
+    from wfsa.integrations.vllm_drafts import NoDrafts
+
+    def config(backend: str) -> Any:
+        return SimpleNamespace(structured_outputs_config=SimpleNamespace(backend=backend))
+
+    with pytest.raises(OptionError, match="needs the backend of wfsa; set structured_outputs_config="):
+        NoDrafts(config("guidance"))
+    assert NoDrafts(config("wfsa")).propose([[3], [], [4, 5]], None, slot_mappings=None) == [[], [], []]

@@ -37,6 +37,8 @@ class Settings:
     threads: the number of threads that fill the masks of a step.
     within_max_tokens: whether texts are completed within the request's ``max_tokens``, if possible (docs/budgets.md).
     wrap_up: with fewer than this many tokens left beyond what the text needs, nothing optional begins.
+    drafts: whether constraints draft the tokens that they expect, for speculative decoding (vLLM); None: if no other
+        drafter does.
     """
 
     schema_options: dict[str, Any] = field(default_factory=dict)
@@ -50,6 +52,7 @@ class Settings:
     threads: int = 1
     within_max_tokens: bool = True
     wrap_up: int = 0
+    drafts: bool | None = None
 
     @classmethod
     def of(cls, values: Mapping[str, Any], where: str) -> Settings:

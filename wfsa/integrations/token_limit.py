@@ -46,16 +46,16 @@ class TokenLimit:
 
     def validate(self, state: State, drafts: Sequence[int]) -> int:
         """Returns how many of `drafts`, which are allowed in this order, leave a text that still fits."""
-        left = self.budget(state)
-        if left is None or not state.has_min_tokens or state.min_tokens() > left:
-            return len(drafts)
+        left, n = self.budget(state), len(drafts)
+        if not n or left is None or not state.has_min_tokens or state.min_tokens() > left:
+            return n
         probe = state.fork()
-        for k, token in enumerate(drafts):
-            probe.commit(token)
-            left = self.budget(probe)
-            if left is not None and probe.min_tokens() > left:
-                return k
-        return len(drafts)
+        probe.commit_tokens(drafts)
+        # A text that fits after a token also fits before it, so the search begins with all drafts.
+        while n and (left := self.budget(probe)) is not None and probe.min_tokens() > left:
+            probe.rollback(1)
+            n -= 1
+        return n
 
 
 def fill_within(

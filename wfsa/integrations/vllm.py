@@ -20,6 +20,7 @@ vLLM has no registry of backends, so `register` checks that these exist, and wra
                                                      fills the masks of drafts in one call
     LLM._init_beam_search_structured_output          takes the engine's backend for beam search
     vllm.parser.abstract_parser._xgrammar_supports   asks wfsa whether a schema is possible beside tools
+    Scheduler.update_draft_token_ids                 drafts the tokens that constraints expect (:mod:`.vllm_drafts`)
     StructuredOutputManager._async_submit_fill_bitmask, fill_bitmask_parallel_*   one call fills the masks of a step
 
 ``additional_config={"wfsa": {...}}`` of vLLM holds settings: fields of :class:`wfsa.integrations.serving.Settings`.
@@ -29,7 +30,6 @@ Tested with vLLM 0.32.0 (CPU); written for 0.32 and 0.33.
 from __future__ import annotations
 
 import functools
-import os
 import weakref
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
@@ -38,11 +38,9 @@ from typing import Any, Literal, get_args
 
 from wfsa.errors import WfsaError
 from wfsa.integrations.serving import Constraints, Settings, vocabulary_of
-from wfsa.integrations.vllm_requests import KINDS, settings_of
+from wfsa.integrations.vllm_requests import BACKEND, KINDS, is_on, settings_of
 from wfsa.vocab import Vocab
 
-_NAME = "wfsa"
-_ON = ("1", "true", "yes", "on")
 _WRAPPED = "__wfsa_original__"
 
 
@@ -54,6 +52,7 @@ def register() -> None:
     import vllm
     from vllm.config import structured_outputs as config
     from vllm.sampling_params import SamplingParams
+    from vllm.v1.core.sched.scheduler import Scheduler
     from vllm.v1.engine.input_processor import InputProcessor
     from vllm.v1.structured_output import StructuredOutputManager
 
@@ -62,6 +61,7 @@ def register() -> None:
         (StructuredOutputManager, "grammar_init"), (StructuredOutputManager, "_create_grammar"),
         (StructuredOutputManager, "grammar_bitmask"),
         (StructuredOutputManager, "_async_submit_fill_bitmask"), (StructuredOutputManager, "_fill_bitmasks"),
+        (StructuredOutputManager, "_get_constraint_bounds"), (Scheduler, "update_draft_token_ids"),
     ]  # fmt: skip
     for holder, name in required:
         if not hasattr(holder, name):
@@ -80,6 +80,7 @@ def register() -> None:
     _wrap(StructuredOutputManager, "grammar_bitmask", _fill_with_drafts)
     _wrap(StructuredOutputManager, "grammar_bitmask", _grammar_bitmask)
     _wrap(StructuredOutputManager, "_async_submit_fill_bitmask", _submit)
+    _wrap(Scheduler, "update_draft_token_ids", _draft)
 
 
 def _wrap(holder: Any, name: str, around: Any) -> None:
@@ -99,20 +100,15 @@ def _name_backend(config: Any) -> None:
     from pydantic.dataclasses import rebuild_dataclass
 
     names = get_args(config.StructuredOutputsBackend)
-    if _NAME in names:
+    if BACKEND in names:
         return
-    config.StructuredOutputsBackend = Literal[(*names, _NAME)]
+    config.StructuredOutputsBackend = Literal[(*names, BACKEND)]
     cls = config.StructuredOutputsConfig
     cls.__annotations__["backend"] = config.StructuredOutputsBackend
     for one in fields(cls):
         if one.name == "backend":
             one.type = config.StructuredOutputsBackend
     rebuild_dataclass(cls, force=True)
-
-
-def _is_on(structured_outputs_config: Any) -> bool:
-    backend = structured_outputs_config.backend
-    return backend == _NAME or (backend == "auto" and os.environ.get("WFSA_VLLM", "").lower() in _ON)
 
 
 class _Reader:
@@ -160,7 +156,7 @@ def _engine_of(structured_outputs_config: Any) -> Any:
 
 def _make_input_processor(original: Any, self: Any, vllm_config: Any, *more: Any, **keywords: Any) -> None:
     original(self, vllm_config, *more, **keywords)
-    if _is_on(vllm_config.structured_outputs_config):
+    if is_on(vllm_config.structured_outputs_config):
         _reader_of(vllm_config.structured_outputs_config, settings_of(vllm_config))
         _open_gates()
 
@@ -185,7 +181,7 @@ def _begin_beam_search(original: Any, self: Any, structured_outputs: Any, tokeni
     from wfsa.integrations.vllm_backend import WfsaBackend
 
     vllm_config = self.llm_engine.vllm_config
-    if not _is_on(vllm_config.structured_outputs_config):
+    if not is_on(vllm_config.structured_outputs_config):
         return original(self, structured_outputs, tokenizer)
     backend = _engine_of(vllm_config.structured_outputs_config)
     if backend is None:  # the engine is in another process
@@ -198,7 +194,7 @@ def _supports(original: Any, structured_outputs: Any) -> bool:
 
     Lark is converted by XGrammar before it becomes a part of a structural tag, so its own check decides.
     """
-    readers = [reader for config, reader in _readers.values() if _is_on(config)]
+    readers = [reader for config, reader in _readers.values() if is_on(config)]
     if not readers or structured_outputs.grammar is not None:
         return bool(original(structured_outputs))
     from vllm.v1.structured_output.request import get_structured_output_key
@@ -219,7 +215,7 @@ def _validate(
 ) -> None:  # fmt: skip
     """Reads a request as it arrives. An error is raised as vLLM's own, so a server answers 400."""
     params = self.structured_outputs
-    if params is None or structured_outputs_config is None or not _is_on(structured_outputs_config):
+    if params is None or structured_outputs_config is None or not is_on(structured_outputs_config):
         original(self, model_config, structured_outputs_config, tokenizer, *more, **keywords)
         return
     if tokenizer is None or model_config.is_diffusion or params.json_object is False:
@@ -238,12 +234,12 @@ def _validate(
         raise getattr(exceptions, "VLLMValidationError", ValueError)(f"wfsa: {error}") from None
     if kind.name == "JSON":
         params.json = text  # an object goes through pickle, whose depth is bounded, on its way to the workers
-    params._backend, params._backend_was_auto = _NAME, structured_outputs_config.backend == "auto"
+    params._backend, params._backend_was_auto = BACKEND, structured_outputs_config.backend == "auto"
 
 
 def _make_manager(original: Any, self: Any, vllm_config: Any) -> None:
     original(self, vllm_config)
-    if not _is_on(vllm_config.structured_outputs_config) or vllm_config.model_config.skip_tokenizer_init:
+    if not is_on(vllm_config.structured_outputs_config) or vllm_config.model_config.skip_tokenizer_init:
         return
     from wfsa.integrations.vllm_backend import WfsaBackend
 
@@ -252,7 +248,7 @@ def _make_manager(original: Any, self: Any, vllm_config: Any) -> None:
     )
     _engines[id(vllm_config.structured_outputs_config)] = weakref.ref(self.backend)
     if hasattr(self, "backend_name"):
-        self.backend_name = _NAME
+        self.backend_name = BACKEND
     # All masks of a step in one call, however many there are.
     if self.fill_bitmask_parallel_threshold < vllm_config.scheduler_config.max_num_seqs:
         self.fill_bitmask_parallel_threshold = 0
@@ -261,8 +257,8 @@ def _make_manager(original: Any, self: Any, vllm_config: Any) -> None:
 
 def _grammar_init(original: Any, self: Any, request: Any) -> None:
     output = request.structured_output_request
-    if output is not None and _is_on(self.vllm_config.structured_outputs_config):
-        request.sampling_params.structured_outputs._backend = _NAME  # a front end that is not in Python sets another
+    if output is not None and is_on(self.vllm_config.structured_outputs_config):
+        request.sampling_params.structured_outputs._backend = BACKEND  # a front end that is not in Python sets another
         kind, text = output.structured_output_key
         if self.backend is not None and self.backend.constraints.in_memory(KINDS[kind.name], text):
             output.grammar = self._create_grammar(request)
@@ -290,6 +286,12 @@ def _fill_with_drafts(original: Any, self: Any, *arguments: Any) -> Any:
     from wfsa.integrations.vllm_drafts import grammar_bitmask
 
     return grammar_bitmask(original, self, *arguments)
+
+
+def _draft(original: Any, self: Any, proposed: Any) -> None:
+    from wfsa.integrations.vllm_drafts import update_draft_token_ids
+
+    update_draft_token_ids(original, self, proposed)
 
 
 def _submit(original: Any, self: Any, batch: Sequence[tuple[Any, ...]]) -> Future[None]:

@@ -26,6 +26,7 @@ class WfsaGrammar(StructuredOutputGrammar):  # type: ignore[misc]
     def __init__(self, backend: WfsaBackend, state: State) -> None:
         self.backend, self.state = backend, state
         self.limit = TokenLimit()
+        self.prompt: npt.NDArray[np.int32] | None = None  # tokens of the prompt, set by the first draft
         backend.constraints.count(self)
 
     def accept_tokens(self, request_id: str, tokens: list[int]) -> bool:

@@ -1,6 +1,7 @@
-"""Drafts of vLLM's speculative decoding: the masks of a step with drafts, filled in one call.
+"""Drafts in vLLM: the tokens that a constraint expects, for vLLM's speculative decoding, and the masks of all drafts.
 
-Importing this needs vLLM (:mod:`.vllm`).
+Importing this needs vLLM (:mod:`.vllm`).  A step's drafts go through vLLM as those of any drafter: the model verifies
+them, so they change the number of steps, and not the texts.
 """
 
 from __future__ import annotations
@@ -11,12 +12,84 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from wfsa._ext.state import State, fill_draft_chain
+from wfsa._ext.state import State, fill_draft_chain, fill_drafts
+from wfsa.errors import OptionError
 from wfsa.integrations.token_limit import fill_within
 from wfsa.integrations.vllm_backend import WfsaBackend, WfsaGrammar
+from wfsa.integrations.vllm_requests import NO_DRAFTS, is_on
 
 _PADDING = -1
 _ALL = np.int32(-1)  # a word of a mask that allows every token
+
+
+class NoDrafts:
+    """A drafter for vLLM's method "custom_class" that proposes nothing, so that all drafts are those of constraints.
+
+    With this drafter vLLM reserves the tokens of a step that drafts need, and verifies them.
+    """
+
+    def __init__(self, vllm_config: Any) -> None:
+        if not is_on(vllm_config.structured_outputs_config):
+            raise OptionError(
+                f"{NO_DRAFTS} needs the backend of wfsa; set structured_outputs_config={{'backend': 'wfsa'}}, or "
+                "WFSA_VLLM=1 in the environment"
+            )
+
+    def load_model(self, *_: Any, **__: Any) -> None:
+        """Does nothing: there is no model."""
+
+    def propose(self, sampled_token_ids: Sequence[Any], *_: Any, **__: Any) -> list[list[int]]:
+        """Returns no drafts for each request of the step."""
+        return [[] for _ in sampled_token_ids]
+
+
+def update_draft_token_ids(original: Any, self: Any, proposed: Any) -> None:
+    """Drafts the tokens that constraints expect next; wraps ``Scheduler.update_draft_token_ids``.
+
+    At this point a request's state is that of its text. A draft of another drafter stays where it begins with ours and
+    is longer.
+    """
+    original(self, proposed)
+    manager = self.structured_output_manager
+    backend = manager.backend
+    if not isinstance(backend, WfsaBackend) or not backend.settings.drafts:
+        return
+    longest = self.vllm_config.model_config.max_model_len
+    drafting: list[Any] = []
+    given: list[tuple[State, int, npt.NDArray[np.int32], npt.NDArray[np.int32], int | None]] = []
+    for name, proposal in zip(proposed.req_ids, proposed.draft_token_ids, strict=True):
+        request = self.requests.get(name)
+        if request is None or request.is_finished() or request.is_prefill_chunk or not request.use_structured_output:
+            continue
+        grammar = request.structured_output_request.grammar
+        # The step after this one writes a token more than its drafts.
+        room = min(request.max_tokens - request.num_output_tokens, longest - request.num_tokens) - 1
+        if room < 1 or grammar.is_terminated() or manager._get_constraint_bounds(request, ()).constraint_start:
+            continue
+        if grammar.prompt is None:
+            grammar.prompt = np.array(request.prompt_token_ids or (), np.int32)
+        end = request.sampling_params.eos_token_id
+        drafting.append(request)
+        given.append((
+            grammar.state, min(room, self.num_spec_tokens), grammar.prompt,
+            np.array(without_padding(proposal), np.int32), end if end in grammar.state.stop_token_ids else None,
+        ))  # fmt: skip
+    if not given:
+        return
+    states, limits, prompts, proposals, ends = zip(*given, strict=True)
+    drafts = fill_drafts(
+        states, limits, prompts=prompts, proposals=proposals, end_token_ids=ends, threads=backend.settings.threads
+    )
+    for request, state, ids in zip(drafting, states, drafts, strict=True):
+        ours = ids[: request.structured_output_request.grammar.limit.validate(state, ids)]
+        theirs = request.spec_token_ids
+        if ours and not (len(theirs) > len(ours) and theirs[: len(ours)] == ours):
+            request.spec_token_ids = ours
+
+
+def without_padding(drafts: Sequence[int]) -> Sequence[int]:
+    """Returns the drafts in front of padding."""
+    return drafts[: next((k for k, token in enumerate(drafts) if token < 0), len(drafts))]
 
 
 def grammar_bitmask(
@@ -56,7 +129,7 @@ class _Chain:
 
     def __init__(self, manager: Any, request: Any, drafts: Sequence[int]) -> None:
         self.n_rows = len(drafts) + 1
-        n = self.n_drafts = next((k for k, token in enumerate(drafts) if token == _PADDING), len(drafts))
+        n = self.n_drafts = len(without_padding(drafts))
         # The first row whose draft is part of the text, and the number of rows that belong to the reasoning.
         self.begin, self.n_free = manager._get_constraint_bounds(request, drafts[:n])
         self.masked: Sequence[int] = ()  # tokens that the rows of the reasoning must not allow
