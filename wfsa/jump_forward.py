@@ -17,16 +17,14 @@ tokenizer whose pieces depend on later text may still split another document dif
 The text so far is encoded before F, since tokenizers treat the beginning of a text differently.  If the tokenizer would
 not have a boundary at the end of that text, F is encoded on its own: the model has chosen that boundary.
 
-Cost: one encoding for each place, some tens of microseconds each, and for each place a search among the tokens that
-begin with the rest of F.
+Cost: one encoding for each place, some tens of microseconds each.  The places are found by compiled code
+(ext/drafts/crossings.hpp), which ends its walk below the rest of F at the first allowed token.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import Any, Final
-from weakref import WeakKeyDictionary
 
 from wfsa._ext.state import State
 from wfsa.errors import StateError
@@ -44,7 +42,7 @@ def forced_tokens(state: State, vocab: Vocab, tokenizer: Any, limit: int = 4096)
         return []
     text = state.output_bytes()
     agreed: list[int] | None = None
-    for end in [len(forced), *_crossings(state, vocab, forced)]:
+    for end in [len(forced), *state._crossings(forced)]:
         part = _whole_characters(forced[:end])
         tokens = _tokens_after(text, part, vocab, encode) if part else []
         if agreed is not None:
@@ -54,29 +52,6 @@ def forced_tokens(state: State, vocab: Vocab, tokenizer: Any, limit: int = 4096)
             return []
     assert agreed is not None
     return agreed[: state.validate(agreed)]
-
-
-def _crossings(state: State, vocab: Vocab, forced: bytes) -> list[int]:
-    """Returns the places in `forced` at which an allowed token begins that ends after `forced`."""
-    ordered = _ordered(vocab)
-    after = state.fork()
-    after.commit_bytes(forced)
-    following = set(after.next_bytes())
-    places = []
-    for place in range(max(0, len(forced) - ordered.longest + 1), len(forced)):
-        rest = forced[place:]
-        is_allowed: dict[bytes, bool] = {}
-        for at in range(bisect_left(ordered.tokens, rest), len(ordered.tokens)):
-            token = ordered.tokens[at]
-            if not token.startswith(rest):
-                break
-            beyond = token[len(rest) :]
-            if beyond and beyond[0] in following and beyond not in is_allowed:
-                is_allowed[beyond] = after.fork().commit_bytes(beyond)
-                if is_allowed[beyond]:
-                    places.append(place)
-                    break
-    return places
 
 
 def _tokens_after(text: bytes, part: bytes, vocab: Vocab, encode: Encode) -> list[int]:
@@ -104,24 +79,6 @@ def _common_beginning(one: list[int], other: list[int]) -> list[int]:
     while n < min(len(one), len(other)) and one[n] == other[n]:
         n += 1
     return one[:n]
-
-
-class _Ordered:
-    """The tokens of a vocabulary that are text, in byte order."""
-
-    def __init__(self, vocab: Vocab) -> None:
-        special = set(vocab.special_token_ids.tolist())
-        self.tokens = sorted(token for i, token in enumerate(vocab.tokens) if i not in special)
-        self.longest = max(map(len, self.tokens), default=0)
-
-
-_ORDERED: WeakKeyDictionary[Vocab, _Ordered] = WeakKeyDictionary()
-
-
-def _ordered(vocab: Vocab) -> _Ordered:
-    if vocab not in _ORDERED:
-        _ORDERED[vocab] = _Ordered(vocab)
-    return _ORDERED[vocab]
 
 
 def _whole_characters(data: bytes) -> bytes:

@@ -55,14 +55,14 @@ def tokenizer(vocabulary: Vocabulary) -> Any:
 
 def documents(n: int) -> Iterator[tuple[Any, list[Any]]]:
     """Yield n schemas that the front end takes, with their valid instances."""
-    taken = 0
+    n_schemas = 0
     for row in even_share(list(json_lines(DATA / "schemas" / "dev.jsonl.gz")), 3):
         values = [test["data"] for test in row["tests"][:3] if test["valid"]]
         if not values or refusal(row["schema"]):
             continue
         yield row["schema"], values
-        taken += 1
-        if taken == n:
+        n_schemas += 1
+        if n_schemas == n:
             return
 
 

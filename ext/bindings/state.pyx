@@ -97,6 +97,17 @@ cdef extern from "drafts/draft.hpp" namespace "wfsa" nogil:
     void make_drafts(vector[DraftRequest]&, int64_t) except +wfsa_translate
 
 
+cdef extern from "drafts/tree.hpp" namespace "wfsa" nogil:
+    cdef cppclass DraftNodes:
+        vector[int32_t] tokens, parents
+
+    void make_draft_tree(const DraftRequest&, DraftNodes&) except +wfsa_translate
+
+
+cdef extern from "drafts/crossings.hpp" namespace "wfsa" nogil:
+    void find_crossings(const Decoder&, const Vocabulary&, string, vector[int64_t]&) except +wfsa_translate
+
+
 cdef extern from *:
     """
     namespace wfsa {
@@ -420,6 +431,37 @@ cdef class State:
         other threads.
         """
         return fill_drafts([self], [limit], prompts=[prompt], proposals=[proposal], end_token_ids=[end_token_id])[0]
+
+    def draft_tree(self, limit, *, end_token_id=None):
+        """Returns likely next tokens as a tree of at most `limit` nodes below its root, for a model to verify in one pass.
+
+        The tree has the texts up to a place with more than six next bytes, or about a dozen of them, cut into tokens as in
+        ``draft``.  Returns two lists, `ids` and `parents`: node 0 is the root, the last committed token, with the id -1
+        and the parent -1; other nodes come after their parents.  Each path from the root can be committed.
+
+        end_token_id: as in ``draft``.
+        """
+        cdef DraftRequest request
+        cdef DraftNodes nodes
+        cdef Held held
+        end = end_token_id
+        request.limit = integer(limit)
+        request.end_token = integer(self.stop_token_ids[0] if end is None and self.stop_token_ids else -1 if end is None else end)
+        request.decoder, request.vocab = self.change(held), self.vocab
+        request.memory = own_memory(self.drafting)
+        with nogil:
+            make_draft_tree(request, nodes)
+        return [-1] + list(nodes.tokens), [-1] + [parent + 1 for parent in nodes.parents]
+
+    def _crossings(self, bytes forced not None):
+        """Returns the places in the forced bytes at which an allowed token begins that ends after them, ascending."""
+        cdef vector[int64_t] out
+        cdef string text = forced
+        cdef Held held
+        cdef Decoder* decoder = self.read(held)
+        with nogil:
+            find_crossings(decoder[0], self.vocab[0], text, out)
+        return list(out)
 
     def shortest_completion(self, limit=4096, max_steps=1 << 16):
         """Returns the bytes of a shortest completion: committing them makes the text a sentence, and no fewer bytes do.

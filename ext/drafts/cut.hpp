@@ -33,7 +33,7 @@ inline bool is_letter(uint8_t c) { const ByteKind k = kind_of(c); return k == By
 struct Pieces {
     size_t digits = 0;  // most digits of a piece; 0: any number, with a blank in front
     bool marked_words = false;  // [^\r\n\p{L}\p{N}]?\p{L}+ rather than " ?\p{L}+"
-    bool line_ends = false;  // marks take the line ends behind them, and blanks end with a line
+    bool line_ends = false;  // marks take the line ends after them, and blanks end with a line
     bool humps = false;  // "orderId" is two pieces
     bool blanks_join = false;  // SentencePiece: a run of blanks and what follows it are one piece
 

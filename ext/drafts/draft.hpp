@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "drafts/cut.hpp"
+#include "drafts/forced_text.hpp"
 #include "drafts/memory.hpp"
 #include "drafts/repetition.hpp"
 #include "runtime/batch.hpp"
@@ -34,32 +35,29 @@ struct DraftRequest {
 class Drafter {
   public:
     explicit Drafter(DraftRequest& request)
-        : request_(request), out_(request.out), cutter_(request.vocab->kept<TokenCutter>()), probe_(request.decoder->fork()),
-          layout_(request.memory->layout) {}
+        : request_(request), out_(request.out), cutter_(request.vocab->kept<TokenCutter>()),
+          text_(request.decoder->fork(), request.memory->layout) {}
 
     void draft() {
         while (has_room()) {
             if (write_forced()) continue;
-            if (ends()) {
+            if (text_.ends()) {
                 if (request_.end_token >= 0) out_.push_back(request_.end_token);
                 break;
             }
             if (!write_repeated() && !write_proposed()) break;
         }
-        if (probe_->is_narrow()) out_.resize(size_t(validate(*request_.decoder, out_.data(), int64_t(out_.size()))));
+        if (text_.probe->is_narrow()) out_.resize(size_t(validate(*request_.decoder, out_.data(), int64_t(out_.size()))));
         request_.memory->offer(out_);
     }
 
   private:
     static constexpr int32_t kSearches = 2;  // for repetitions, per draft
     static constexpr int32_t kShortest = 2;  // tokens of a repetition
-    static constexpr size_t kBytesPerToken = 16;  // forced bytes that are read for a token of the draft
     DraftRequest& request_;
     vector<int32_t>& out_;
     const TokenCutter& cutter_;
-    const std::unique_ptr<Decoder> probe_;  // after the draft so far
-    Layout layout_;
-    std::string bytes_;
+    ForcedText text_;  // after the draft so far
     int32_t n_searches_ = 0;
 
     bool has_room() const { return int64_t(out_.size()) < request_.limit; }
@@ -67,54 +65,21 @@ class Drafter {
     // Appends the tokens of the forced bytes; returns false if there are none.
     bool write_forced() {
         const size_t left = size_t(request_.limit) - out_.size(), most = std::min<size_t>(left, 64) * kBytesPerToken;
-        bytes_.clear();
-        while (bytes_.size() < most && write_forced_byte()) {}
+        text_.bytes.clear();
+        text_.force(most, cutter_);
         const size_t n = out_.size();
-        const bool is_cut = cutter_.cut(reinterpret_cast<const uint8_t*>(bytes_.data()), bytes_.size(), left, out_);
+        const bool is_cut = cutter_.cut(reinterpret_cast<const uint8_t*>(text_.bytes.data()), text_.bytes.size(), left, out_);
         if (!is_cut) request_.limit = int64_t(out_.size());  // the draft ends here
         for (size_t k = n; k < out_.size(); ++k)
-            if (probe_->is_stop(out_[k])) {  // its bytes are text here, but the token is not
+            if (text_.probe->is_stop(out_[k])) {  // its bytes are text here, but the token is not
                 out_.resize(k);
                 request_.limit = int64_t(k);
             }
-        if (is_cut && bytes_.size() >= most && out_.size() > n + 1 && has_room()) {
+        if (is_cut && text_.bytes.size() >= most && out_.size() > n + 1 && has_room()) {
             out_.pop_back();  // the last token may be cut short
             request_.limit = int64_t(out_.size());
         }
         return out_.size() > n;
-    }
-    bool write_forced_byte() {
-        bool tokens = false;
-        const ByteBits all = probe_->following(tokens);
-        if (tokens) return false;
-        int32_t byte = only(all);
-        if (byte < 0) {
-            if (layout_.in_string() || !all.intersects(blanks())) return false;
-            byte = only(all.without(blanks()));
-            if (byte < 0) return false;
-            for (const char c : layout_.expected(uint8_t(byte))) if (!push(uint8_t(c))) break;
-        }
-        return push(uint8_t(byte));
-    }
-    bool push(uint8_t byte) {
-        if (!probe_->commit_bytes(&byte, 1)) return false;
-        layout_.read(byte);
-        bytes_.push_back(char(byte));
-        return true;
-    }
-    static ByteBits blanks() {
-        ByteBits out;
-        for (const uint8_t c : {' ', '\t', '\n', '\r'}) out.set(c);
-        return out;
-    }
-    static int32_t only(const ByteBits& bytes) {
-        if (bytes.count() != 1) return -1;
-        for (int32_t i = 0;; ++i) if (bytes.w[size_t(i)]) return 64 * i + __builtin_ctzll(bytes.w[size_t(i)]);
-    }
-    // Whether nothing but the end can come, apart from white space.
-    bool ends() const {
-        bool tokens = false;
-        return probe_->accepting() && !probe_->following(tokens).without(blanks()).any();
     }
     // Prompt look-up (Saxena 2023): appends what followed the last occurrence of the longest run of last tokens.
     bool write_repeated() {
@@ -131,13 +96,13 @@ class Drafter {
     bool commit(Span<int32_t> tokens) {
         const size_t n = out_.size();
         for (const int32_t token : tokens) {
-            if (!has_room() || probe_->finished() || token < 0 || token >= request_.vocab->n_tokens() || !probe_->commit_token(token)) break;
+            if (!has_room() || text_.probe->finished() || token < 0 || token >= request_.vocab->n_tokens() || !text_.probe->commit_token(token)) break;
             out_.push_back(token);
             const Vocabulary& v = *request_.vocab;
             if (!v.special[token])
-                for (int64_t i = v.offsets[token]; i < v.offsets[token + 1]; ++i) layout_.read(v.blob[i]);
+                for (int64_t i = v.offsets[token]; i < v.offsets[token + 1]; ++i) text_.layout.read(v.blob[i]);
         }
-        if (probe_->finished()) request_.limit = int64_t(out_.size());
+        if (text_.probe->finished()) request_.limit = int64_t(out_.size());
         return out_.size() > n;
     }
 };

@@ -43,8 +43,7 @@ inline Repetition find_repetition(Span<int32_t> prompt, const std::vector<int32_
             for (const int64_t stop = std::max(begin, i - kBlock); i > stop && best.length < kLongestRun;) {
                 if (part[--i] != last) continue;
                 int32_t length = 1;
-                while (length < kLongestRun && offset + i - length >= 0 && n - 1 - length > offset + i &&
-                       at(offset + i - length) == at(n - 1 - length))
+                while (length < kLongestRun && offset + i - length >= 0 && at(offset + i - length) == at(n - 1 - length))
                     ++length;
                 if (length > best.length && i + 1 < size) best = {length, {part + i + 1, int32_t(size - i - 1)}};
             }

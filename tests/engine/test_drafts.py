@@ -14,6 +14,7 @@ import wfsa
 from tests.conftest import VocabFile
 from tests.engine.test_draft_trees import begin
 from tests.engine.test_threads import GRAMMARS, fresh_vocab
+from tests.oracles import drafts as oracle
 from wfsa._ext.state import fill_drafts
 from wfsa.errors import StateError
 
@@ -59,9 +60,9 @@ def drafted(vocab: wfsa.Vocab, text: bytes, limit: int = 8) -> list[bytes]:
     [
         (b"", [b'{"', b"orderId", b'":', b' "']),
         (b'{"orderId": "abc', []),
-        (b'{"orderId": "abc"', [b",", b' "', b"n", b'":']),
+        (b'{"orderId": "abc"', [b",", b' "', b"n", b'":', b" "]),
         (b'{"orderId": "abc", "n": 5}', [b"<|end_of_text|>"]),
-        (b'{\n    "orderId": "abc"', [b",\n", b"   ", b' "', b"n", b'":']),
+        (b'{\n    "orderId": "abc"', [b",\n", b"   ", b' "', b"n", b'":', b" "]),
         (b'{\n    "orderId": "abc",\n    "n": 5\n', [b"}", b"<|end_of_text|>"]),
         (b'{"orderId":"abc"', [b',"', b"n", b'":']),
         (b'{ "orderId" : "abc" ', [b",", b' "', b"n", b'"', b" :"]),
@@ -138,3 +139,79 @@ def test_bad_requests_for_drafts_are_refused(constraints: list[wfsa.Constraint])
         fill_drafts([3], [1])  # type: ignore[list-item]
     with pytest.raises(TypeError):
         state.draft(3, prompt=["a"])  # type: ignore[list-item]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    prompt=st.lists(st.integers(0, 2), max_size=60),
+    text=st.lists(st.integers(0, 2), max_size=60),
+    limit=st.integers(0, 9),
+)
+def test_repetitions_are_those_of_a_plain_search(prompt: list[int], text: list[int], limit: int) -> None:
+    vocab = wfsa.Vocab([b"a", b"b", b"c", b""], eos_token_ids=[3])
+    state = wfsa.compile_regex("[abc]*", vocab).start()
+    assert state.commit_tokens(text) == len(text)
+    assert state.draft(limit, prompt=prompt) == oracle.repeated_draft(prompt, text, limit)
+
+
+def test_a_draft_that_is_refused_again_and_again_stops(llama3: wfsa.Vocab) -> None:
+    """After two refusals of a drafted token after the same token, the draft ends before it."""
+    schema = {"type": "array", "items": {"const": "ab"}}
+    state = wfsa.compile_json_schema(schema, llama3).start()
+    quoted, a, b, comma = (llama3.tokens.index(word) for word in (b' "', b"a", b"b", b'",'))
+    state.commit(llama3.tokens.index(b'["'))
+    state.commit_tokens([llama3.tokens.index(b"ab"), comma])
+    drafts = []
+    for _ in range(4):
+        state.commit(quoted)
+        drafts.append(state.draft(8))
+        assert state.commit_tokens([a, b, comma]) == 3
+    refused = llama3.tokens.index(b"ab")
+    assert [draft[:1] == [refused] for draft in drafts] == [True, True, False, False]
+
+
+@settings(max_examples=100, deadline=None)
+@given(seed=st.integers(0, 1 << 32))
+def test_crossings_are_those_of_a_plain_search(constraints: list[wfsa.Constraint], seed: int) -> None:
+    try:
+        state = begin(constraints, random.Random(seed))
+    except StateError:  # every text needs the stop tokens
+        return
+    forced = state.forced_bytes(20)
+    if forced:
+        assert state._crossings(forced) == oracle.crossings(state, forced)
+
+
+@settings(max_examples=100, deadline=None)
+@given(seed=st.integers(0, 1 << 32), limit=st.integers(0, 20))
+def test_trees_can_be_committed(constraints: list[wfsa.Constraint], seed: int, limit: int) -> None:
+    try:
+        state = begin(constraints, random.Random(seed))
+    except StateError:  # every text needs the stop tokens
+        return
+    ids, parents = state.draft_tree(limit)
+    assert (ids[0], parents[0]) == (-1, -1)
+    assert len(ids) == len(parents) <= limit + 1
+    assert len({*zip(ids, parents, strict=True)}) == len(ids)
+    for node in range(1, len(ids)):
+        path, at = [], node
+        while at:
+            path.append(ids[at])
+            assert parents[at] < at
+            at = parents[at]
+        assert state.validate(path[::-1]) == len(path)
+
+
+def test_a_tree_has_all_texts_up_to_a_place_with_many(llama3: wfsa.Vocab) -> None:
+    schema = {"type": "object", "properties": {"a": {"enum": ["xx", "yy"]}, "b": {"type": "string"}}}
+    state = wfsa.compile_json_schema(schema | {"required": ["a", "b"]}, llama3).start()
+    state.commit_bytes(b'{"a": "')
+    ids, parents = state.draft_tree(30)
+    texts = []
+    for node in range(1, len(ids)):
+        if node not in parents:
+            path, at = b"", node
+            while at:
+                path, at = llama3.tokens[ids[at]] + path, parents[at]
+            texts.append(path)
+    assert sorted(texts) == [b'xx", "b": "', b'yy", "b": "']
