@@ -9,7 +9,7 @@ import argparse
 import os
 from pathlib import Path
 
-from benches import vllm_report, vocabularies
+from benches import vllm_drafts, vllm_report, vocabularies
 from benches.decoding import disc, nezha, trie
 from benches.fleet import fleet
 from benches.grammars import grammar_run, reference
@@ -68,12 +68,13 @@ _BENCHES = {
     "items-split": (split_index, "an index split by first code over devices: bytes and rounds per step, simulated"),
     "texts": (texts, "compile_texts over millions of names"),
     "vllm": (vllm_report, "backends of vLLM's structured outputs, in the engine and in the server"),
+    "drafts": (vllm_drafts, "drafts from constraints in vLLM: steps and times, with SmolLM2-135M"),
     "items-latency": (latency, "a constrained step against |C|, V and branching, on a CPU or a CUDA device"),
 }
 
 # Benches that take hours, gigabytes or another environment: "all" leaves them out.
 _BY_NAME = {
-    "corpus", "items-latency", "items-ray", "packages", "texts", "rival-keywords", "vllm",
+    "corpus", "items-latency", "items-ray", "packages", "texts", "rival-keywords", "vllm", "drafts",
 }  # fmt: skip
 
 
