@@ -2,7 +2,7 @@
 // them.
 //
 //   one thread   per process, started with the first job, ended after a while without jobs
-//   budgets      the tables for budgets of tokens, if asked for, are made first, since the first mask may need them
+//   budgets      the tables for budgets of tokens come first, since the first mask may need them
 //   jobs         take turns, so a large grammar does not delay a small one; a job ends when everything is expanded, at
 //                a cap or limit, after adding kMostBytes, or when nobody refers to the tables any more
 //   slices       lock the tables for at most kSlice, and release them earlier for a thread that waits: readers get a

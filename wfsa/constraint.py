@@ -142,11 +142,11 @@ class Constraint(ABC):
         masks and commits wait for less than a slice of that work.  The thread ends when all tables are expanded, at a
         limit, or with the constraint.
 
-        n_texts: the work begins when so many texts have begun.  A server uses 2, so that a schema that is used once
+        n_texts: the work begins with the text of this number.  A server uses 2, so that a schema that is used once
             takes no time from the others.
         """
 
-    def prepare_budgets(self) -> None:  # noqa: B027 - where there are no tables for budgets
+    def prepare_budgets(self) -> None:  # noqa: B027 - not all constraints have tables for budgets
         """Starts to make the tables that masks under ``max_tokens`` need, on a thread of the process.
 
         The call returns at once.  Without it the first such mask makes the tables, which takes some milliseconds for

@@ -91,7 +91,7 @@ def test_reasoning_and_aborts(folder: Path, arguments: list[str]) -> None:
 
 
 def test_beam_search_and_schemas_beside_tools(folder: Path) -> None:
-    """vLLM takes beam search under constraints, and asks wfsa whether a schema may stand beside tools."""
+    """vLLM takes beam search under constraints, and lets wfsa decide whether it takes a schema next to tools."""
     lines = run(["-m", "tests.integrations.vllm_gates", str(folder)]).splitlines()
     seen = json.loads(next(line for line in reversed(lines) if line.startswith("{")))
     texts = seen["texts"]

@@ -1,8 +1,8 @@
-"""Sends requests that vLLM keeps from backends that it does not know: beam search, and a schema beside tools.
+"""Sends requests that vLLM keeps from backends that it does not know: beam search, and a schema next to tools.
 
     python -m tests.integrations.vllm_gates FOLDER
 
-Prints a line of JSON: the texts of beam searches, and whether vLLM allows a schema beside tools that XGrammar refuses.
+Prints a line of JSON: the texts of beam searches, and whether vLLM allows a schema next to tools that XGrammar refuses.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def main() -> None:
     }.items():  # fmt: skip
         params = BeamSearchParams(beam_width=4, max_tokens=40, structured_outputs=StructuredOutputsParams(**fields))
         prompt = "ab, ab, c: "
-        found = llm.beam_search([{"prompt": prompt}], params)[0].sequences
-        texts[name] = [(one.text or "").removeprefix(prompt) for one in found]
+        beams = llm.beam_search([{"prompt": prompt}], params)[0].sequences
+        texts[name] = [(beam.text or "").removeprefix(prompt) for beam in beams]
     supports = {
         "before": before, "schema": abstract_parser._xgrammar_supports(schema),
         "no schema": abstract_parser._xgrammar_supports(StructuredOutputsParams(json={"type": "numbr"})),

@@ -64,7 +64,7 @@ def fill_within(
 ) -> None:  # fmt: skip
     """Calls `fill` with the budgets; if one is too small for its state, without a budget for each such state.
 
-    limits: of the states, if they have any; they are told.
+    limits: of the states, if they have any. A text that does not fit at its beginning has no budget from then on.
 
     A state needs more than its budget if its text never fits, and after tokens that its mask did not allow, for example
     refused drafts, whose rows the server does not read.

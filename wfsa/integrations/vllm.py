@@ -19,7 +19,7 @@ vLLM has no registry of backends, so `register` checks that these exist, and wra
     StructuredOutputManager.grammar_bitmask          gives each text the number of tokens that its request has left, and
                                                      fills the masks of drafts in one call
     LLM._init_beam_search_structured_output          takes the engine's backend for beam search
-    vllm.parser.abstract_parser._xgrammar_supports   asks wfsa whether a schema is possible beside tools
+    vllm.parser.abstract_parser._xgrammar_supports   asks wfsa whether a schema may be an answer next to tools
     Scheduler.update_draft_token_ids                 drafts the tokens that constraints expect (:mod:`.vllm_drafts`)
     StructuredOutputManager._async_submit_fill_bitmask, fill_bitmask_parallel_*   one call fills the masks of a step
 

@@ -36,7 +36,7 @@ class NoDrafts:
             )
 
     def load_model(self, *_: Any, **__: Any) -> None:
-        """Does nothing: there is no model."""
+        """Does nothing, since a draft needs no model."""
 
     def propose(self, sampled_token_ids: Sequence[Any], *_: Any, **__: Any) -> list[list[int]]:
         """Returns no drafts for each request of the step."""
@@ -56,7 +56,7 @@ def update_draft_token_ids(original: Any, self: Any, proposed: Any) -> None:
         return
     longest = self.vllm_config.model_config.max_model_len
     drafting: list[Any] = []
-    given: list[tuple[State, int, npt.NDArray[np.int32], npt.NDArray[np.int32], int | None]] = []
+    texts: list[tuple[State, int, npt.NDArray[np.int32], npt.NDArray[np.int32], int | None]] = []
     for name, proposal in zip(proposed.req_ids, proposed.draft_token_ids, strict=True):
         request = self.requests.get(name)
         if request is None or request.is_finished() or request.is_prefill_chunk or not request.use_structured_output:
@@ -70,13 +70,13 @@ def update_draft_token_ids(original: Any, self: Any, proposed: Any) -> None:
             grammar.prompt = np.array(request.prompt_token_ids or (), np.int32)
         end = request.sampling_params.eos_token_id
         drafting.append(request)
-        given.append((
+        texts.append((
             grammar.state, min(room, self.num_spec_tokens), grammar.prompt,
             np.array(without_padding(proposal), np.int32), end if end in grammar.state.stop_token_ids else None,
         ))  # fmt: skip
-    if not given:
+    if not texts:
         return
-    states, limits, prompts, proposals, ends = zip(*given, strict=True)
+    states, limits, prompts, proposals, ends = zip(*texts, strict=True)
     drafts = fill_drafts(
         states, limits, prompts=prompts, proposals=proposals, end_token_ids=ends, threads=backend.settings.threads
     )
