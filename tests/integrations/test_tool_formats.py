@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("vllm", reason="NO vllm: `make integrations` has it")
+pytest.importorskip("sglang", reason="NO sglang: `make integrations` has it")
 import wfsa
 from tests.integrations.tiny import ROOT
 from wfsa.grammar.structural_tag.formats import ALIASES, FORMATS, CallFormat

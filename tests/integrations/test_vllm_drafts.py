@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.integrations.test_vllm import run
-
 pytest.importorskip("vllm", reason="NO vllm: `make integrations` has it")
+from tests.integrations.test_vllm import run
 
 N_DRAFTS, N_REQUESTS = 4, 6
 KINDS = [
