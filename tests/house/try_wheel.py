@@ -188,6 +188,7 @@ def try_front_end(python: str, folder: str) -> None:
         assert is_compiled == (way == "compiled"), f"the front end in {place} is not {way}"
         # A script, unlike a command, does not find the packages of the folder in which it is started.
         environment = {**os.environ, "PYTHONPATH": str(ROOT) if way == "interpreted" else ""}
+        environment["PYTHONHASHSEED"] = "0"  # sets are printed in the order of their hashes
         trial = [executable, str(ROOT / "tests" / "json_schema" / "trial_schemas.py")]
         run = subprocess.run(trial, check=True, cwd=place, env=environment, stdout=subprocess.PIPE)
         made[way] = json.loads(run.stdout)
