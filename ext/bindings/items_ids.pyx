@@ -258,10 +258,12 @@ def split_list(list given not None, object indptr):
 
 
 def among(object ids, object wanted, int64_t low, int64_t span):
-    """Return bool[N], which of int64[N] ids are among int64[n] wanted, and the first wanted one that no id equals, or
-    -1.
+    """Return bool[N], whether each id is wanted, and the index of the first wanted id that is missing, or -1.
 
-    All wanted ids are in low .. low + span - 1. Takes span / 4 bytes.
+    ids     int64[N]
+    wanted  int64[n]: ids in low .. low + span - 1; a wanted id is missing if it is not in ids
+
+    Takes span / 4 bytes.
     """
     cdef int64_t n_ids = len(ids), n = len(wanted), missing
     chosen = np.empty(n_ids, np.bool_)

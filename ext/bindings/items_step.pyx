@@ -131,8 +131,10 @@ cdef class FilterCore:
 
 
 def live_items(object rows, object order, int threads):
-    """Return bits by position, int32[N / 32 + 1], from bits by input row of the same shape, and order, int32 or int64
-    [N].
+    """Return bits by position, int32[N / 32 + 1]: bit p is the bit of the input row order[p].
+
+    rows   int32[N / 32 + 1]: bits by input row
+    order  int32[N] or int64[N]
     """
     cdef int64_t n_items = len(order)
     words = np.empty(n_items // 32 + 1, np.int32)

@@ -49,7 +49,7 @@ INTERPRETED = (
     # Types of Python and pydantic; reports and explanations; run once or seldom.
     "json_schema/read/python_checks.py", "json_schema/read/python_types.py", "json_schema/read/sources.py",
     "json_schema/explain", "json_schema/places.py", "json_schema/spelling/formats.py", "unicode",
-    # mypyc has no classes that hash themselves in a dataclass.
+    # mypyc does not support dataclasses with a `__hash__` of their own.
     "regular.py",
 )  # fmt: skip
 

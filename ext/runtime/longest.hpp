@@ -144,7 +144,7 @@ class Longest {
     static constexpr size_t kMostConfigs = 1 << 12;
     static constexpr size_t kCompared = 64;  // configurations that another one is compared with
     static constexpr size_t kKeyNodes = 48;  // most nodes, over all stacks, in the key of a finished mask
-    static constexpr int32_t kManyBelow = 32;  // nodes below the tops from which shifting is expensive
+    static constexpr int32_t kManyBelow = 32;  // with more nodes below the tops, shifting is expensive
     static constexpr size_t kMany = 256;  // weights with this many tails have a bitmap of their tokens
     const Access& access_;
     const Tables& tables_;

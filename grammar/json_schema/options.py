@@ -18,7 +18,8 @@ Required = Literal["listed", "all"]
 DRAFTS = (4, 6, 7, 2019, 2020)
 _INDENTED: Final = (2, 4)  # for max_whitespace="indented"; a line end may have two bytes
 
-_GAP: Final = 20  # the same inside a larger text, where depth is not counted: a line end and four levels of four
+# For max_whitespace="indented" in a larger text, where depth is not counted: a line end and four levels of four.
+_GAP: Final = 20
 
 _CHOICES = {
     name: get_args(choices)

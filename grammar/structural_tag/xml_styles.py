@@ -56,8 +56,9 @@ class Style:
     trims: whether one newline at either end is not part of a text.
     comma: between two properties.
     is_json: whether strings are JSON, too.  Then a value has no end of its own.
-    ends: the end of a value by its type, if that is not `stop`.  Then `types` has the begin of a value.
-    words: the values that have a spelling of their own, by this spelling.
+    ends: the end of a value for each type, in a style whose values do not all end with `stop`.  In such a style,
+        `types` has the begin of a value for each type.
+    words: maps a word to the boolean or null that the style spells with this word.
     names_are_words: whether names consist of letters, digits and underscores, and are not words of Python.
     gap: what models write between two properties.  The option ``whitespace="compact"`` takes only this, or nothing.
     """

@@ -1,4 +1,4 @@
-"""Continuous batching of transformers under constraints gives each request the text of generate for it alone."""
+"""Under constraints, continuous batching of transformers gives a request the text of ``generate`` without a batch."""
 
 from __future__ import annotations
 

@@ -147,7 +147,8 @@ _engines: dict[int, weakref.ref[Any]] = {}
 def _engine_of(structured_outputs_config: Any) -> Any:
     """Returns the backend of an engine in this process, or None.
 
-    It compiles a request where the request comes in, and the text begins without a wait for another thread.
+    A request is compiled with this backend in the thread that receives the request. So its text begins without waiting
+    for another thread.
     """
     engine = _engines.get(id(structured_outputs_config), lambda: None)()
     is_same = engine is not None and engine.vllm_config.structured_outputs_config is structured_outputs_config

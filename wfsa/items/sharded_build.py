@@ -12,9 +12,10 @@ changes nothing. Local paths are made absolute, since a task may run in another 
 
 **Boundaries** are quantiles of keys of several leading codes, so that one frequent first code does not make a giant
 shard. They are kept from the catalogue at the place, if it has the same levels and, if ``shards`` is given, the same
-number of shards. A range in which nothing changed then gives the same bytes, and is not written again. A range that has
-grown to 1.5 times what ``memory`` allows is split, alone; with a given number of ranges, all are computed anew if that
-helps. Ranges that became small stay. So every build of more rows than one range may have takes a sample.
+number of shards. A range in which nothing changed then gives the same bytes, and is not written again. If a range has
+grown to more than 1.5 times what ``memory`` allows, this range is split and the others stay. But if ``shards`` is
+given, all boundaries are computed anew instead, provided that this helps. Ranges that became small stay. So a build
+takes a sample whenever it has more rows than one range may have.
 
 **Memory.** A piece and a range have as many rows as a task of ``memory`` bytes can handle (:func:`_row_bytes`). A
 larger row group is read in parts, each of which decodes the rows before it. Rows with the same key cannot be separated.

@@ -112,7 +112,7 @@ class Rules:
     # --- steps of a configuration, where the terminals that the parser takes are known -------------------------------
 
     def begin(self, takes: frozenset[int]) -> LexerState:
-        """Returns the start of these terminals alone."""
+        """Returns the lexer state before the first byte, with only the terminals in `takes`."""
         return frozenset((t, s) for t, s in self.lexer.start if t in takes)
 
     def winners(self, main: LexerState) -> list[int]:

@@ -295,7 +295,7 @@ class LongestSituation(Situation):
         return LongestSituation(self.constraint, [], finished=True)
 
     def _after_terminals(self) -> list[Tops]:
-        """Returns the stacks after the terminals that are complete, or before the first byte of a terminal."""
+        """Returns the stacks between terminals: after each one that may end here, or before the first byte of one."""
         fresh = [tops for place, tops in self.configs if place.main <= self.constraint.lexer.start]
         return fresh + [tops for config in self.configs for _, tops in self._cut(config)]
 

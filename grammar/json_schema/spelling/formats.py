@@ -104,7 +104,8 @@ OLD_HOSTNAME = "hostname (RFC 1123)"
 _SOURCES[OLD_HOSTNAME] = hostname_1123
 _SOURCES[contents.JSON] = contents.json_text()
 
-# Where a length is counted: languages without a bound on the whole length, as formats of their own, with the bound.
+# The formats that replace a format where a length is counted. Their languages do not bound the length of the whole
+# text, so each comes with this bound.
 BY_LENGTH = {
     "hostname": (("hostname of any length", 253),),
     OLD_HOSTNAME: (("hostname (RFC 1123) of any length", 253),),

@@ -542,7 +542,11 @@ def scan(nodes_ptr, logits_ptr, out_ptr, which_ptr, filter_words, filter_before,
          N_DEAD, meta, starts_ptr, codes_ptr, lengths_ptr, words_ptr, before_ptr, first_ptr, head_state_ptr,
          leaf_low_ptr, leaf_high_ptr, V, N_LEAVES, N_HEAD, END, S: tl.constexpr, BITS: tl.constexpr,
          BLOCK: tl.constexpr):  # fmt: skip
-    """Write each node's allowed tokens: bits into ``out`` int32[n, V] (BITS; V words), or logits into [n, V]."""
+    """Write the allowed tokens of each node into its row of ``out``.
+
+    With BITS, ``out`` is int32[n, V] with a bit per token, where V is the number of words. Otherwise ``out`` has the
+    shape [n, V], where V is the number of logits, and receives the logits of the allowed tokens.
+    """
     t = Trie(
         meta, starts_ptr, codes_ptr, lengths_ptr, words_ptr, before_ptr, first_ptr, head_state_ptr, leaf_low_ptr,
         leaf_high_ptr, N_LEAVES, N_HEAD,
