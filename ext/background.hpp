@@ -70,7 +70,7 @@ class Background final : public ForkGate::Renewed {
     void take(const std::shared_ptr<Engine>& tables) {
         const ForkGate::Change change;
         const std::lock_guard<std::mutex> lock(mutex_);
-        if (stopped_ || tables->frozen || tables->expansion != Engine::kUnexpanded || !has_thread()) return;
+        if (stopped_ || tables->frozen || tables->expansion != Engine::kUnexpanded || !start_thread()) return;
         tables->expansion = Engine::kExpanding;
         jobs_.push_back({tables, nullptr});
         changed_.notify_all();
@@ -79,12 +79,12 @@ class Background final : public ForkGate::Renewed {
         if (tables->why_no_budgets()) return;
         const ForkGate::Change change;
         const std::lock_guard<std::mutex> lock(mutex_);
-        if (stopped_ || !has_thread()) return;
+        if (stopped_ || !start_thread()) return;
         budgets_.push_back(tables);
         changed_.notify_all();
     }
-    // Returns whether the thread runs; starts it if necessary. Called under the lock.
-    bool has_thread() {
+    // Starts the thread if it does not run; returns whether it runs. Called under the lock.
+    bool start_thread() {
         if (running_) return true;
         try {
             std::thread([this] { run(); }).detach();
@@ -103,10 +103,8 @@ class Background final : public ForkGate::Renewed {
         const auto has_work = [&] { return stopped_ || !jobs_.empty() || !budgets_.empty(); };
         while (changed_.wait_for(lock, kIdle, has_work) && !stopped_) {
             if (!budgets_.empty()) {
-                const std::shared_ptr<Engine> tables = budgets_.front().lock();
-                budgets_.pop_front();
                 lock.unlock();
-                if (tables) make(*tables);
+                if (const std::shared_ptr<Engine> tables = next_budgets()) make(*tables);
                 lock.lock();
                 continue;
             }
@@ -124,6 +122,14 @@ class Background final : public ForkGate::Renewed {
         }
         running_ = false;
         changed_.notify_all();
+    }
+    // Returns the next tables whose budgets are made; null if nobody refers to them any more.
+    std::shared_ptr<Engine> next_budgets() {
+        const ForkGate::Change change;
+        const std::lock_guard<std::mutex> lock(mutex_);
+        const std::weak_ptr<Engine> next = std::move(budgets_.front());
+        budgets_.pop_front();
+        return next.lock();
     }
     static void make(Engine& tables) {
         try {
