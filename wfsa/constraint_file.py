@@ -34,15 +34,15 @@ _COUNTS: Final = ("lr_states", "contexts", "lexer_roots", "lexer_states", "profi
 class StoredConstraint:
     """The content of the file, without the fingerprint of its vocabulary.
 
-    counts: the sizes of the tables when they were compiled; the file of a complete constraint leaves out tables that
-        only expansion needs.
+    counts: the sizes of the tables when they were compiled, None for those of `core` when the file is written; the file
+        of a complete constraint leaves out tables that only expansion needs.
     tools: the JSON values of a :class:`wfsa.calls.CallReader`, None for a constraint that does not come from tools.
     """
 
     core: ConstraintCore
     terminal_names: tuple[str, ...]
     terminal_origins: tuple[str, ...]
-    counts: dict[str, int]
+    counts: dict[str, int] | None
     report: SchemaReport | None
     source: SchemaSource | None
     attributes: tuple[RuleAttributes, ...] = ()
@@ -51,20 +51,22 @@ class StoredConstraint:
 
 def packed(stored: StoredConstraint, vocabulary: str) -> tuple[dict[str, Any], Arrays]:
     """Returns the head and the arrays of the file; `vocabulary` is the fingerprint."""
+    # The arrays come first: if they are complete, so are the sizes that are counted after them.
+    arrays = {name: _narrow(array) for name, array in stored.core.to_arrays().items()}
     head: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
         "vocabulary": vocabulary,
         "terminal_names": list(stored.terminal_names),
         "terminal_origins": list(stored.terminal_origins),
-        "counts": stored.counts,
+        "counts": stored.counts or stored.core.counts(),
         "report": None if stored.report is None else [list(entry) for entry in stored.report],
         "schema": None if stored.source is None else to_text(stored.source),
         "attributes": [list(astuple(a)) for a in stored.attributes],
     }
     if stored.tools is not None:
         head["tools"] = stored.tools
-    return head, {name: _narrow(array) for name, array in stored.core.to_arrays().items()}
+    return head, arrays
 
 
 def unpacked(file: ArrayFile, vocab: VocabCore) -> StoredConstraint:

@@ -95,10 +95,9 @@ class GrammarConstraint(Constraint):
         return self._core.memory()
 
     def _packed(self) -> tuple[dict[str, Any], Arrays]:
-        counts = self._counts_in_file or self._core.counts()
         stored = constraint_file.StoredConstraint(
-            self._core, self.terminal_names, self.terminal_origins, counts, self.report, self.source, self.attributes,
-            None if self._call_reader is None else self._call_reader.to_data(),
+            self._core, self.terminal_names, self.terminal_origins, self._counts_in_file, self.report, self.source,
+            self.attributes, None if self._call_reader is None else self._call_reader.to_data(),
         )  # fmt: skip
         return constraint_file.packed(stored, self.vocab.fingerprint)
 

@@ -9,7 +9,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -87,6 +89,22 @@ def test_a_constraint_can_be_saved_at_any_time_of_its_expansion() -> None:
         assert again.wait(60) and again.stats["complete"]
         assert again.stats["lexer_states"] == constraint.stats["lexer_states"]
     assert wfsa.Constraint.from_bytes(files[-1], fresh_vocab()).stats["complete"]
+
+
+def test_a_file_that_is_complete_has_the_sizes_of_complete_tables() -> None:
+    """The expansion may end while a constraint is saved: here, just before its tables are written."""
+    core: Any = wide("lazy")._core  # type: ignore[attr-defined]
+
+    class Expanding:
+        def to_arrays(self) -> Any:
+            core.expand()
+            return core.to_arrays()
+
+        def counts(self) -> Any:
+            return core.counts()
+
+    head, _ = replace(wide("lazy"), _core=Expanding())._packed()  # type: ignore[type-var, attr-defined]
+    assert head["counts"]["lexer_states"] == wide("ahead").stats["lexer_states"]
 
 
 def test_a_lazy_constraint_can_be_expanded_later() -> None:
