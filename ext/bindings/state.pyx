@@ -108,18 +108,8 @@ cdef extern from "drafts/crossings.hpp" namespace "wfsa" nogil:
     void find_crossings(const Decoder&, const Vocabulary&, string, vector[int64_t]&) except +wfsa_translate
 
 
-cdef extern from *:
-    """
-    namespace wfsa {
-    // Returns a memory that only `memory` has: a new one for nullptr, a copy of one that forks share.
-    inline DraftMemory* own_memory(std::shared_ptr<DraftMemory>& memory) {
-        if (memory.use_count() == 1) std::atomic_thread_fence(std::memory_order_acquire);
-        else memory = memory ? std::make_shared<DraftMemory>(*memory) : std::make_shared<DraftMemory>();
-        return memory.get();
-    }
-    }
-    """
-    DraftMemory* own_memory "wfsa::own_memory"(shared_ptr[DraftMemory]&) except +wfsa_translate
+cdef extern from "drafts/memory.hpp" namespace "wfsa":
+    DraftMemory* own_memory(shared_ptr[DraftMemory]&) except +wfsa_translate
 
 
 cdef extern from "runtime/closing.hpp" namespace "wfsa" nogil:
@@ -444,9 +434,8 @@ cdef class State:
         cdef DraftRequest request
         cdef DraftNodes nodes
         cdef Held held
-        end = end_token_id
         request.limit = integer(limit)
-        request.end_token = integer(self.stop_token_ids[0] if end is None and self.stop_token_ids else -1 if end is None else end)
+        request.end_token = _end_token(self, end_token_id)
         request.decoder, request.vocab = self.change(held), self.vocab
         request.memory = own_memory(self.drafting)
         with nogil:
@@ -679,8 +668,7 @@ def fill_drafts(states, limits, *, prompts=None, proposals=None, end_token_ids=N
         requests.emplace_back()
         request = &requests.back()
         request.limit = integer(limits[k])
-        end = None if end_token_ids is None else end_token_ids[k]
-        request.end_token = integer(one.stop_token_ids[0] if end is None and one.stop_token_ids else -1 if end is None else end)
+        request.end_token = _end_token(one, None if end_token_ids is None else end_token_ids[k])
         for ids_of, given in ((0, prompts), (1, proposals)):
             if given is None or given[k] is None:
                 continue
@@ -722,6 +710,13 @@ def fill_drafts(states, limits, *, prompts=None, proposals=None, end_token_ids=N
     for k in range(<int64_t>requests.size()):
         drafts[drafting[k][0]] = list(requests[k].out)
     return drafts
+
+
+cdef int32_t _end_token(State state, end_token_id) except? -1:
+    """Returns the end token that a draft of the state may have, or -1 for none."""
+    if end_token_id is not None:
+        return integer(end_token_id)
+    return integer(state.stop_token_ids[0]) if state.stop_token_ids else -1
 
 
 cdef _as_ids(values, int64_t n_tokens):

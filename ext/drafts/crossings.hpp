@@ -29,10 +29,10 @@ inline bool has_token_below(Decoder& after, const Trie& trie, int32_t node) {
 inline void find_crossings(const Decoder& decoder, const Vocabulary& v, const std::string& forced, std::vector<int64_t>& out) {
     const std::unique_ptr<Decoder> after = decoder.fork();
     const int64_t n = int64_t(forced.size()), longest = v.trie[0].height;
-    if (n == 0 || !after->commit_bytes(reinterpret_cast<const uint8_t*>(forced.data()), forced.size())) return;
+    const uint8_t* const text = reinterpret_cast<const uint8_t*>(forced.data());
+    if (n == 0 || !after->commit_bytes(text, forced.size())) return;
     for (int64_t place = std::max<int64_t>(0, n - longest + 1); place < n; ++place) {
-        int32_t node = 0;
-        for (int64_t i = place; i < n && node >= 0; ++i) node = v.trie.child(node, uint8_t(forced[size_t(i)]));
+        const int32_t node = v.trie.find(text + place, n - place);
         if (node >= 0 && has_token_below(*after, v.trie, node)) out.push_back(place);
     }
 }

@@ -105,9 +105,8 @@ class TokenCutter {
     }
     // Returns the token with these bytes, or -1.
     int32_t token(const uint8_t* p, size_t n) const {
-        int32_t node = 0;
-        for (size_t i = 0; i < n; ++i) if ((node = v_.trie.child(node, p[i])) < 0) return -1;
-        return token_at(node);
+        const int32_t node = v_.trie.find(p, int64_t(n));
+        return node < 0 ? -1 : token_at(node);
     }
     bool space_joins_digits() const { return !pieces.digits; }
 

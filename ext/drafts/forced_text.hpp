@@ -28,13 +28,13 @@ struct ForcedText {
             bool tokens = false;
             const ByteBits all = probe->following(tokens);
             if (tokens) return;
-            if (const int32_t byte = only(all); byte >= 0) {
+            if (const int32_t byte = all.only(); byte >= 0) {
                 if (!push(uint8_t(byte))) return;
                 continue;
             }
             if (layout.in_string() || !all.intersects(blanks())) return;
             const ByteBits others = all.without(blanks());
-            const int32_t byte = only(others);
+            const int32_t byte = others.only();
             // A blank before a number is a token of its own if numbers are pieces.
             if (byte < 0 && !cutter.space_joins_digits() && is_numeric(others)) write_blanks('0');
             if (byte < 0 || !follow(uint8_t(byte))) return;
@@ -67,10 +67,6 @@ struct ForcedText {
         ByteBits digits = ByteBits::range('0', '9');
         digits.set('-');
         return bytes.any() && bytes.subset_of(digits);
-    }
-    static int32_t only(const ByteBits& bytes) {
-        if (bytes.count() != 1) return -1;
-        for (int32_t i = 0;; ++i) if (bytes.w[size_t(i)]) return 64 * i + __builtin_ctzll(bytes.w[size_t(i)]);
     }
     void write_blanks(uint8_t next) {
         if (layout.in_string()) return;

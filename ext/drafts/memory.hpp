@@ -5,7 +5,9 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "drafts/layout.hpp"
@@ -91,5 +93,12 @@ class DraftMemory {
         offered_.clear();
     }
 };
+
+// Returns a memory that only `memory` has: a new one for nullptr, a copy of one that forks share.
+inline DraftMemory* own_memory(std::shared_ptr<DraftMemory>& memory) {
+    if (memory.use_count() == 1) std::atomic_thread_fence(std::memory_order_acquire);
+    else memory = memory ? std::make_shared<DraftMemory>(*memory) : std::make_shared<DraftMemory>();
+    return memory.get();
+}
 
 }  // namespace wfsa

@@ -63,12 +63,9 @@ template <class... Companions> class Session final : public Decoder {
         std::string out;
         while (out.size() < limit) {
             bool tokens = false;
-            const ByteBits b = probe->following(tokens);
-            int32_t n = 0;
-            for (uint64_t w : b.w) n += __builtin_popcountll(w);
-            if (tokens || n != 1) break;
-            uint8_t byte = 0;
-            while (!b.has(byte)) ++byte;
+            const int32_t only = probe->following(tokens).only();
+            if (tokens || only < 0) break;
+            const uint8_t byte = uint8_t(only);
             if (!probe->commit_bytes(&byte, 1)) break;
             out.push_back(char(byte));
         }

@@ -48,6 +48,10 @@ struct ByteBits {
         for (const uint64_t x : w) n += __builtin_popcountll(x);
         return n;
     }
+    int32_t only() const {  // the one byte of the set; -1 if there are more or none
+        if (count() != 1) return -1;
+        for (int32_t i = 0;; ++i) if (w[size_t(i)]) return 64 * i + __builtin_ctzll(w[size_t(i)]);
+    }
     void add_range(uint8_t lo, uint8_t hi) {
         for (int32_t i = lo >> 6; i <= hi >> 6; ++i)
             w[i] |= ~0ull << (i == lo >> 6 ? lo & 63 : 0) & ~0ull >> (i == hi >> 6 ? 63 - (hi & 63) : 0);
@@ -172,6 +176,12 @@ class Trie : public Slots {
         const int32_t first = nodes_[node].first_child;  // one instruction compares as many bytes as most nodes have
         const void* const found = std::memchr(byte.data() + first, b, size_t(nodes_[node].end_child - first));
         return found ? int32_t(static_cast<const uint8_t*>(found) - byte.data()) : -1;
+    }
+    // Returns the node of a text, or -1 if no word begins with it.
+    int32_t find(const uint8_t* text, int64_t n) const {
+        int32_t node = 0;
+        for (int64_t d = 0; d < n && node >= 0; ++d) node = child(node, text[d]);
+        return node;
     }
     // Calls visit(child, edge) for the children of a node whose bytes have an edge; the edges ascend.
     template <class Edges, class Visit> void each_child(int32_t node, const Edges& edges, const Visit& visit) const {

@@ -43,8 +43,7 @@ struct Vocabulary {
         if (n == 0) return -1;
         if (text >= blob.data() && text < blob.data() + blob.size())
             return int32_t(std::upper_bound(offsets.begin(), offsets.end(), text - blob.data()) - offsets.begin()) - 1;
-        int32_t node = 0;
-        for (int64_t i = 0; i < n && node >= 0; ++i) node = trie.child(node, text[i]);
+        const int32_t node = trie.find(text, n);
         return node >= 0 && trie[node].own ? trie.tokens(trie[node].slot_lo)[0] : -1;
     }
 

@@ -21,7 +21,10 @@ UNTOUCHED = -7
 
 @pytest.fixture(scope="module")
 def constraints() -> list[wfsa.Constraint]:
-    vocab = fresh_vocab()
+    return constraints_of_all_kinds(fresh_vocab())
+
+
+def constraints_of_all_kinds(vocab: wfsa.Vocab) -> list[wfsa.Constraint]:
     made = [compile(vocab, mode) for compile in GRAMMARS.values() for mode in ("ahead", "lazy")]
     schema = {"type": "array", "items": {"enum": [1, 2, "a"]}, "uniqueItems": True}
     return [

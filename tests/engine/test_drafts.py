@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import wfsa
 from tests.conftest import VocabFile
-from tests.engine.test_draft_trees import begin
-from tests.engine.test_threads import GRAMMARS, fresh_vocab
+from tests.engine.test_draft_trees import begin, constraints_of_all_kinds
+from tests.engine.test_threads import fresh_vocab
 from tests.oracles import drafts as oracle
 from wfsa._ext.state import fill_drafts
 from wfsa.errors import StateError
@@ -31,14 +31,7 @@ ORDER = {
 @pytest.fixture(scope="module")
 def constraints() -> list[wfsa.Constraint]:
     vocab = fresh_vocab()
-    made = [compile(vocab, mode) for compile in GRAMMARS.values() for mode in ("ahead", "lazy")]
-    schema = {"type": "array", "items": {"enum": [1, 2, "a"]}, "uniqueItems": True}
-    return [
-        *made,
-        wfsa.compile_json_schema(schema, vocab),
-        wfsa.compile_json_schema(ORDER, vocab),
-        wfsa.compile_texts(["ab", "abc", '{"name"', "if a then"], vocab),
-    ]
+    return [*constraints_of_all_kinds(vocab), wfsa.compile_json_schema(ORDER, vocab)]
 
 
 @pytest.fixture(scope="module")

@@ -77,7 +77,6 @@ def register() -> None:
     _wrap(SamplingParams, "_validate_structured_outputs", _validate)
     _wrap(StructuredOutputManager, "__init__", _make_manager)
     _wrap(StructuredOutputManager, "grammar_init", _grammar_init)
-    _wrap(StructuredOutputManager, "grammar_bitmask", _fill_with_drafts)
     _wrap(StructuredOutputManager, "grammar_bitmask", _grammar_bitmask)
     _wrap(StructuredOutputManager, "_async_submit_fill_bitmask", _submit)
     _wrap(Scheduler, "update_draft_token_ids", _draft)
@@ -272,21 +271,18 @@ def _grammar_bitmask(
 ) -> Any:
     from wfsa.integrations.vllm_backend import WfsaBackend
 
-    if isinstance(self.backend, WfsaBackend):
-        longest = self.vllm_config.model_config.max_model_len
-        for request in map(requests.__getitem__, ids):
-            output = request.structured_output_request
-            left = min(request.max_tokens - request.num_output_tokens, longest - request.num_tokens)
-            if output.reasoning_ended is False:  # the text may begin after any of the drafts
-                left -= len(drafts.get(request.request_id, ()))
-            self.backend.limit(output.grammar, left)
-    return original(self, requests, ids, drafts)
-
-
-def _fill_with_drafts(original: Any, self: Any, *arguments: Any) -> Any:
+    if not isinstance(self.backend, WfsaBackend):
+        return original(self, requests, ids, drafts)
     from wfsa.integrations.vllm_drafts import grammar_bitmask
 
-    return grammar_bitmask(original, self, *arguments)
+    longest = self.vllm_config.model_config.max_model_len
+    for request in map(requests.__getitem__, ids):
+        output = request.structured_output_request
+        left = min(request.max_tokens - request.num_output_tokens, longest - request.num_tokens)
+        if output.reasoning_ended is False:  # the text may begin after any of the drafts
+            left -= len(drafts.get(request.request_id, ()))
+        self.backend.limit(output.grammar, left)
+    return grammar_bitmask(original, self, requests, ids, drafts)
 
 
 def _draft(original: Any, self: Any, proposed: Any) -> None:

@@ -95,13 +95,13 @@ def without_padding(drafts: Sequence[int]) -> Sequence[int]:
 def grammar_bitmask(
     original: Any, self: Any, requests: Mapping[str, Any], ids: Sequence[str], drafts: Mapping[str, Sequence[int]]
 ) -> npt.NDArray[np.int32] | None:
-    """Fills the masks of a step with drafts; wraps ``StructuredOutputManager.grammar_bitmask``.
+    """Fills the masks of a step with drafts, for a manager with wfsa's backend; else calls `original`.
 
     vLLM's own loop makes a fill and a commit for each draft, and a rollback for each request.
     """
     n_most = 1 + self.vllm_config.num_speculative_tokens
-    backend = self.backend
-    if n_most == 1 or not ids or not isinstance(backend, WfsaBackend) or self.vllm_config.model_config.is_diffusion:
+    backend: WfsaBackend = self.backend
+    if n_most == 1 or not ids or self.vllm_config.model_config.is_diffusion:
         return original(self, requests, ids, drafts)  # type: ignore[no-any-return]
     if self._grammar_bitmask is None:
         n_requests = self.vllm_config.scheduler_config.max_num_seqs

@@ -225,8 +225,7 @@ class ConstraintStore:
         """Returns whether `get_with` would find the constraint in memory."""
         key = self._key(Request.of(kind, source, schema_options, options))
         with self._lock:
-            held = self._held.get(key)
-            return held is not None and (held.final or options.mode != "ahead")
+            return self._in_memory(key, options.mode == "ahead") is not None
 
     def get_request(
         self,
@@ -387,13 +386,18 @@ class ConstraintStore:
 
     # --- memory ---------------------------------------------------------------------------------------------------
 
+    def _in_memory(self, key: str, ahead: bool) -> _Held | None:
+        """Return what is held under a key; None if `ahead` needs a final constraint.  Call under the lock."""
+        held = self._held.get(key)
+        return None if held is None or (ahead and not held.final) else held
+
     def _used(self, key: str, ahead: bool) -> Constraint | None:
         """Return the constraint under a key and mark it as used; None if `ahead` needs a final one.
 
         Call under the lock.
         """
-        held = self._held.get(key)
-        if held is None or (ahead and not held.final):
+        held = self._in_memory(key, ahead)
+        if held is None:
             return None
         self._held.move_to_end(key)
         self._stats.memory_hits += 1
