@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 import re
@@ -30,7 +31,7 @@ SCHEMAS: dict[str, Any] = {
     },
 }  # fmt: skip
 TOOLS = [{"type": "function", "function": {"name": name, "parameters": schema}} for name, schema in SCHEMAS.items()]
-N, MOST = 50, 400
+N, MOST = 20, 400  # answers of a test, tokens of an answer; its four tests read more than 50 of each name in a host
 Calls = list[tuple[str, Any]]
 
 
@@ -51,11 +52,16 @@ def tokenizer(form: str, special: bool) -> Any:
 
     from tests.integrations.tiny import tokenizer as tiny
 
-    made = tiny.__wrapped__()
+    made = copy.deepcopy(tiny())
     needed = {"jamba": ["<tool_calls>"], "ernie45": ["</think>"]}.get(form, [])
     marks = [*marks_of(FORMATS[form]), *needed]
     made.add_tokens([tokenizers.AddedToken(mark, special=special, normalized=False) for mark in marks])
     return made
+
+
+@lru_cache
+def vocabulary(form: str, special: bool) -> wfsa.Vocab:
+    return wfsa.Vocab.from_tokenizer(tokenizer(form, special))
 
 
 def answer(constraint: wfsa.Constraint, made: Any, begin: str, choose: random.Random) -> str | None:
@@ -147,10 +153,9 @@ JUDGED = judged()
 @pytest.mark.parametrize(("host", "name", "form"), JUDGED)
 def test_hosts_read_calls(host: str, name: str, form: str, tool_choice: str, special: bool) -> None:
     made = tokenizer(form, special)
-    vocab = wfsa.Vocab.from_tokenizer(made)
     constraint = wfsa.compile_tools(
-        TOOLS, vocab, format=name if name in names_of(form) else form, tool_choice=tool_choice, mode="lazy",
-        whitespace="compact",
+        TOOLS, vocabulary(form, special), format=name if name in names_of(form) else form, tool_choice=tool_choice,
+        mode="lazy", whitespace="compact",
     )  # fmt: skip
     written = FORMATS[form]
     begin = written.opening or written.begin if written.whole or written.text else written.first_mark()
@@ -165,7 +170,7 @@ def test_hosts_read_calls(host: str, name: str, form: str, tool_choice: str, spe
         read = READERS[host](name, as_decoded(host, form, text), made)
         assert calls and as_misread(host, form, read) == as_misread(host, form, calls), text
         n_read += 1
-    assert n_read > N // 4
+    assert n_read > 12
 
 
 def test_the_page_lists_every_name_of_the_hosts() -> None:
