@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from wfsa import caches, errors, integrations
+    from wfsa._ext.drafts import fill_draft_chain, fill_draft_tree
     from wfsa._ext.mask import TokenMask
-    from wfsa._ext.state import State, fill_bitmasks, fill_draft_chain, fill_draft_tree
+    from wfsa._ext.state import State, fill_bitmasks
     from wfsa.bitmask import allocate_bitmask, apply_bitmask_inplace
     from wfsa.calls import read_calls
     from wfsa.compile_any import compile
@@ -105,8 +106,8 @@ _MODULES = {
     "compile_texts": "texts",
     "compile_tools": "compiler",
     "fill_bitmasks": "_ext.state",
-    "fill_draft_chain": "_ext.state",
-    "fill_draft_tree": "_ext.state",
+    "fill_draft_chain": "_ext.drafts",
+    "fill_draft_tree": "_ext.drafts",
     "generate": "integrations.generate",
     "read_calls": "calls",
 }

@@ -26,14 +26,8 @@ cdef extern from "runtime/decoder.hpp" namespace "wfsa" nogil:
     int64_t validate(const Decoder&, const int32_t*, int64_t) except +wfsa_translate
     int64_t commit_tokens(Decoder&, const int32_t*, int64_t) except +wfsa_translate
 
-
     const int64_t kAnyTokens
 
-    cdef struct Budget:
-        int64_t tokens
-        int64_t wrap_up
-
-    int64_t most_after(const Decoder&, const Budget&) except +wfsa_translate
     void fill_mask(const Decoder&, uint32_t*, int64_t, int64_t) except +wfsa_translate
 
 
@@ -48,75 +42,11 @@ cdef extern from "runtime/batch.hpp" namespace "wfsa" nogil:
     void fill_masks(vector[MaskRequest], int64_t, int64_t) except +wfsa_translate
 
 
-cdef extern from "runtime/batch.hpp" namespace "wfsa" nogil:
-    cdef enum class TreeFault:
-        Sound
-        Child
-        Sibling
-        RootSibling
-        Met
-
-    cdef struct TreeCheck:
-        TreeFault fault
-        int64_t node
-
-    cdef struct DraftTree:
-        const int64_t* next
-        const int64_t* sibling
-        const int64_t* tokens
-        int64_t n
-
-    cdef cppclass TreeRequest:
-        unique_ptr[Decoder] probe
-        DraftTree tree
-        int64_t n_tokens
-        Budget budget
-        uint32_t* rows
-        int64_t n_filled
-
-    TreeCheck check_tree(const DraftTree&) except +wfsa_translate
-    void fill_trees(vector[TreeRequest]&, int64_t, int64_t) except +wfsa_translate
-
-
-cdef extern from "containers/lists.hpp" namespace "wfsa" nogil:
-    cdef cppclass Ids "wfsa::Span<int32_t>":
-        Ids()
-        Ids(const int32_t*, int32_t)
-
-
-cdef extern from "drafts/draft.hpp" namespace "wfsa" nogil:
-    cdef cppclass DraftRequest:
-        const Decoder* decoder
-        const Vocabulary* vocab
-        DraftMemory* memory
-        int64_t limit
-        int32_t end_token
-        Ids prompt, proposal
-        vector[int32_t] out
-
-    void make_drafts(vector[DraftRequest]&, int64_t) except +wfsa_translate
-
-
-cdef extern from "drafts/tree.hpp" namespace "wfsa" nogil:
-    cdef cppclass DraftNodes:
-        vector[int32_t] tokens, parents
-
-    void make_draft_tree(const DraftRequest&, DraftNodes&) except +wfsa_translate
-
-
-cdef extern from "drafts/crossings.hpp" namespace "wfsa" nogil:
-    void find_crossings(const Decoder&, const Vocabulary&, string, vector[int64_t]&) except +wfsa_translate
-
-
-cdef extern from "drafts/memory.hpp" namespace "wfsa":
-    DraftMemory* own_memory(shared_ptr[DraftMemory]&) except +wfsa_translate
-
-
 cdef extern from "runtime/closing.hpp" namespace "wfsa" nogil:
     cbool closing(const Decoder&, int64_t, int64_t, string&) except +wfsa_translate
 
 
-cdef _token_ids(ids, int64_t n_tokens):
+cdef token_ids(ids, int64_t n_tokens):
     """Returns a new int32 array, with -1 for an id out of range. Copies before checking: another thread may write
     `ids`.
     """
@@ -136,7 +66,6 @@ _SHOWN = 24  # bytes of the text in a repr
 # (sys.setswitchinterval).
 cdef enum:
     kFew = 256  # tokens or bytes
-    kFewMasks = 8
 
 
 cdef class State:
@@ -279,7 +208,7 @@ cdef class State:
         The number is ``validate(ids)``: tokens after an end token, or out of range, are not allowed.
         Raises TypeError, and changes nothing, if `ids` are not integers in one dimension.
         """
-        cdef const int32_t[::1] view = _token_ids(ids, self.n_tokens)
+        cdef const int32_t[::1] view = token_ids(ids, self.n_tokens)
         cdef int64_t n
         if not view.shape[0]:
             return 0
@@ -372,7 +301,7 @@ cdef class State:
 
         Raises TypeError if `ids` are not integers in one dimension; an id out of range is not allowed.
         """
-        cdef const int32_t[::1] view = _token_ids(ids, self.n_tokens)
+        cdef const int32_t[::1] view = token_ids(ids, self.n_tokens)
         cdef int64_t n
         if not view.shape[0]:
             return 0
@@ -420,6 +349,8 @@ cdef class State:
         The state remembers the text's layout and which drafts were refused, so a draft counts as a change of the state to
         other threads.
         """
+        from wfsa._ext.drafts import fill_drafts  # that module needs this one
+
         return fill_drafts([self], [limit], prompts=[prompt], proposals=[proposal], end_token_ids=[end_token_id])[0]
 
     def draft_tree(self, limit, *, end_token_id=None):
@@ -431,26 +362,15 @@ cdef class State:
 
         end_token_id: as in ``draft``.
         """
-        cdef DraftRequest request
-        cdef DraftNodes nodes
-        cdef Held held
-        request.limit = integer(limit)
-        request.end_token = _end_token(self, end_token_id)
-        request.decoder, request.vocab = self.change(held), self.vocab
-        request.memory = own_memory(self.drafting)
-        with nogil:
-            make_draft_tree(request, nodes)
-        return [-1] + list(nodes.tokens), [-1] + [parent + 1 for parent in nodes.parents]
+        from wfsa._ext.drafts import draft_tree
+
+        return draft_tree(self, limit, end_token_id)
 
     def _crossings(self, bytes forced not None):
         """Returns the places in the forced bytes at which an allowed token begins that ends after them, ascending."""
-        cdef vector[int64_t] out
-        cdef string text = forced
-        cdef Held held
-        cdef Decoder* decoder = self.read(held)
-        with nogil:
-            find_crossings(decoder[0], self.vocab[0], text, out)
-        return list(out)
+        from wfsa._ext.drafts import crossings
+
+        return crossings(self, forced)
 
     def shortest_completion(self, limit=4096, max_steps=1 << 16):
         """Returns the bytes of a shortest completion: committing them makes the text a sentence, and no fewer bytes do.
@@ -563,7 +483,7 @@ cdef Budget budget_of(tokens, wrap_up) except *:
     return out
 
 
-cdef list _max_tokens_of_each(max_tokens, n):
+cdef list max_tokens_of_each(max_tokens, n):
     listed = [None] * n if max_tokens is None else list(max_tokens)
     if len(listed) != n:
         raise StateError(f"max_tokens must have one entry for each of {n} states, not {len(listed)}")
@@ -600,7 +520,7 @@ def fill_bitmasks(states, buffer, threads=1, rows=None, max_tokens=None, wrap_up
     if n_threads < 1:
         raise StateError(f"threads must be at least 1, not {n_threads}")
     # Everything that calls Python code comes first, because it may reset the states; no decoder is read before.
-    for state, left in zip(states, _max_tokens_of_each(max_tokens, len(states))):
+    for state, left in zip(states, max_tokens_of_each(max_tokens, len(states))):
         if state is not None and not isinstance(state, State):
             raise TypeError(f"a {type(state).__name__} is not a state of a constraint")
         if state is not None:
@@ -635,224 +555,3 @@ def fill_bitmasks(states, buffer, threads=1, rows=None, max_tokens=None, wrap_up
                 one.n_reads -= 1
     finally:
         PyBuffer_Release(&target.view)
-
-
-def fill_drafts(states, limits, *, prompts=None, proposals=None, end_token_ids=None, threads=1):
-    """Returns a list with the draft of each state; see :meth:`State.draft`.
-
-    states: a list of states, None for a sequence without a constraint, whose draft is empty. No state occurs twice.
-    limits: the most tokens of each draft.
-    prompts, proposals, end_token_ids: lists with an entry for each state, or None.
-    threads: the largest number of threads; a draft is made by one of them. The interpreter lock is released, unless the
-        drafts are few and need not wait.
-    """
-    cdef vector[DraftRequest] requests
-    cdef DraftRequest* request
-    cdef State one
-    cdef int64_t n = len(states), k, n_threads = integer(threads)
-    cdef cbool quick = n <= kFewMasks
-    cdef const int32_t[::1] ids
-    cdef list drafting = [], texts = []
-    if len(limits) != n or any(given is not None and len(given) != n for given in (prompts, proposals, end_token_ids)):
-        raise StateError(f"limits, prompts, proposals and end_token_ids must have one entry for each of {n} states")
-    if n_threads < 1:
-        raise StateError(f"threads must be at least 1, not {n_threads}")
-    drafts = [[] for _ in range(n)]
-    requests.reserve(n)
-    for k in range(n):
-        if states[k] is None:
-            continue
-        if not isinstance(states[k], State):
-            raise TypeError(f"a {type(states[k]).__name__} is not a state of a constraint")
-        one = states[k]
-        requests.emplace_back()
-        request = &requests.back()
-        request.limit = integer(limits[k])
-        request.end_token = _end_token(one, None if end_token_ids is None else end_token_ids[k])
-        for ids_of, given in ((0, prompts), (1, proposals)):
-            if given is None or given[k] is None:
-                continue
-            array = _as_ids(given[k], one.n_tokens)
-            texts.append(array)
-            ids = array
-            if not ids.shape[0]:
-                continue
-            if ids_of == 0:
-                request.prompt = Ids(&ids[0], <int32_t>ids.shape[0])
-            else:
-                request.proposal = Ids(&ids[0], <int32_t>ids.shape[0])
-        drafting.append((k, one))
-    if len({id(pair[1]) for pair in drafting}) != len(drafting):
-        raise StateError("a state occurs twice; draft for a fork() instead")
-    for _, state in drafting:  # from here on, no Python code runs that could change a state
-        one = state
-        one.now()
-        if one.n_reads:
-            raise StateError("another thread is reading this state; give each thread a fork()")
-    k = 0
-    for _, state in drafting:
-        one = state
-        requests[k].decoder, requests[k].vocab = one.decoder.get(), one.vocab
-        requests[k].memory = own_memory(one.drafting)
-        quick = quick and one.decoder.get().is_quick()
-        k += 1
-    for _, state in drafting:
-        (<State>state).n_changes += 1
-    try:
-        if quick:
-            make_drafts(requests, 1)
-        else:
-            with nogil:
-                make_drafts(requests, n_threads)
-    finally:
-        for _, state in drafting:
-            (<State>state).n_changes -= 1
-    for k in range(<int64_t>requests.size()):
-        drafts[drafting[k][0]] = list(requests[k].out)
-    return drafts
-
-
-cdef int32_t _end_token(State state, end_token_id) except? -1:
-    """Returns the end token that a draft of the state may have, or -1 for none."""
-    if end_token_id is not None:
-        return integer(end_token_id)
-    return integer(state.stop_token_ids[0]) if state.stop_token_ids else -1
-
-
-cdef _as_ids(values, int64_t n_tokens):
-    """Returns an int32 array of token ids: `values` itself if it is such an array, which must not change meanwhile."""
-    if isinstance(values, np.ndarray) and values.dtype == np.int32 and values.ndim == 1 and values.flags.c_contiguous:
-        return values
-    return _token_ids(values, n_tokens)
-
-
-cdef _draft_array(what, values):
-    """Returns a new C-contiguous int64 array of one or two dimensions; a copy, since another thread may write `values`."""
-    if hasattr(values, "detach") and hasattr(values, "numpy"):
-        try:
-            values = values.numpy()
-        except Exception as e:
-            raise StateError(f"{what} must be on the CPU: {e}") from None
-    array = np.asarray(values)
-    if array.ndim not in (1, 2) or (array.dtype.kind not in "iu" and array.size):
-        raise StateError(f"{what} must be integers in one or two dimensions, not {array.dtype} in {array.ndim}")
-    return np.array(array, np.int64, order="C")
-
-
-cdef _tree_error(TreeCheck check, const DraftTree* tree, int64_t k, bint several):
-    """Returns the message about the error of tree k."""
-    where = f"draft tree {k}" if several else "the draft tree"
-    if check.fault == TreeFault.Child:
-        return f"{where}: next[{check.node}] is {tree.next[check.node]}, not -1 or one of {tree.n} nodes"
-    if check.fault == TreeFault.Sibling:
-        return f"{where}: sibling[{check.node}] is {tree.sibling[check.node]}, not -1 or one of {tree.n} nodes"
-    if check.fault == TreeFault.RootSibling:
-        return f"{where}: node 0 is the last committed token and has no siblings, but sibling[0] is {tree.sibling[0]}"
-    return f"{where}: node {check.node} is reached twice, so it is not a tree"
-
-
-def fill_draft_tree(states, next, sibling, tokens, buffer, threads=1, max_tokens=None, wrap_up=0):
-    """Fills a row of `buffer` for each node of a draft tree with the mask after that node.
-
-    states: a State, or a list of B of them, None for a sequence without a constraint.
-    next, sibling, tokens: int64[n], or int64[B, n] for a list: a node's first child, its next sibling (-1: none), its
-        token.  Node 0 is the last committed token, which is not committed again.
-    buffer: int32[n, ceil(V/32)] or int32[B * n, ceil(V/32)], NumPy or a CPU torch tensor; tree i has rows i*n to
-        (i+1)*n - 1.  Words after the masks' are set to 0.
-    threads: the largest number of threads; a tree is filled by one of them, without the interpreter lock.
-    max_tokens, wrap_up: of the sequences at node 0, as in :func:`fill_bitmasks`; an int for a State.  Each node has one
-        token less than its parent.
-
-    Unchanged are the rows below a token that is not allowed, rows after the end of a text, rows of nodes that cannot be
-    reached from node 0, all rows of a sequence without a state, and the states.
-
-    Returns the number of filled rows: an int, or int64[B] for a list.  Raises StateError for arrays that are not a tree or
-    do not fit each other or the buffer, which is then unchanged; TypeError for an object that is not a state.
-    """
-    return _fill_trees(states, _draft_array("next", next), _draft_array("sibling", sibling),
-                       _draft_array("tokens", tokens), buffer, integer(threads), max_tokens, wrap_up)
-
-
-def fill_draft_chain(states, tokens, buffer, threads=1, max_tokens=None, wrap_up=0):
-    """Fills the masks of a chain of drafts, each the only child of the one before; see :func:`fill_draft_tree`.
-
-    tokens: int64[n], or int64[B, n] for a list of states.  tokens[0] is the last committed token; its value is ignored.
-        So row 0 is the state's mask, and row i the mask after tokens[1] to tokens[i].  Shorter chains end with -1.
-
-    Returns the number of filled rows: one more than the tokens that could be committed, unless one ended the text.
-    """
-    drafts = _draft_array("tokens", tokens)
-    n = drafts.shape[drafts.ndim - 1]
-    following = np.arange(1, n + 1, dtype=np.int64)
-    following[following == n] = -1
-    return _fill_trees(states, np.ascontiguousarray(np.broadcast_to(following, drafts.shape)),
-                       np.full(drafts.shape, -1, np.int64), drafts, buffer, integer(threads), max_tokens, wrap_up)
-
-
-cdef _fill_trees(states, next, sibling, tokens, buffer, int64_t n_threads, max_tokens, wrap_up):
-    cdef Target target
-    cdef vector[TreeRequest] requests
-    cdef vector[Budget] allowed
-    cdef TreeRequest* request
-    cdef DraftTree tree
-    cdef TreeCheck check
-    cdef State one
-    cdef size_t at
-    cdef int64_t n_words = 0, n, n_trees, k
-    cdef const int64_t[:, ::1] nexts, siblings, drafts
-    single = isinstance(states, State)
-    listed = [states] if single else list(states)
-    for state, left in zip(listed, _max_tokens_of_each([max_tokens] if single else max_tokens, len(listed))):
-        allowed.push_back(budget_of(None if state is None else left, wrap_up))
-    if not next.shape == sibling.shape == tokens.shape:
-        raise StateError(f"next, sibling and tokens must have one shape, not {next.shape}, {sibling.shape} and {tokens.shape}")
-    if tokens.ndim == 1 and single:
-        next, sibling, tokens = next[None], sibling[None], tokens[None]
-    elif tokens.ndim == 1 or tokens.shape[0] != len(listed):
-        raise StateError(f"{len(listed)} states need arrays int64[{len(listed)}, n], not of shape {tokens.shape}")
-    if n_threads < 1:
-        raise StateError(f"threads must be at least 1, not {n_threads}")
-    nexts, siblings, drafts = next, sibling, tokens
-    n_trees, n = tokens.shape[0], tokens.shape[1]
-    if n_trees and n < 1:
-        raise StateError("a draft tree has at least node 0, the last committed token")
-    tree.n = n
-    for k, state in enumerate(listed):
-        if state is None:
-            continue
-        if not isinstance(state, State):
-            raise TypeError(f"a {type(state).__name__} is not a state of a constraint")
-        one = state
-        n_words = max(n_words, one.n_words)
-        tree.next, tree.sibling, tree.tokens = &nexts[k, 0], &siblings[k, 0], &drafts[k, 0]
-        check = check_tree(tree)
-        if check.fault != TreeFault.Sound:
-            raise StateError(_tree_error(check, &tree, k, n_trees > 1))
-        requests.emplace_back()
-        request = &requests.back()
-        request.tree, request.n_tokens = tree, one.n_tokens
-        request.probe = one.now().fork()
-        request.budget = allowed[k]
-        if not request.probe.get().finished():
-            most_after(request.probe.get()[0], request.budget)  # raises before any row is written
-    filled = np.zeros(n_trees, np.int64)
-    if requests.size():
-        target_open(&target, buffer, n_words, 0)
-        try:
-            if n_trees * n > (target.view.shape[0] if target.view.ndim == 2 else 1):
-                raise StateError(f"{n_trees} trees of {n} nodes need {n_trees * n} rows, more than the mask buffer has")
-            at = 0
-            for k, state in enumerate(listed):
-                if state is not None:
-                    requests[at].rows = <uint32_t*>target.view.buf + k * n * target.n_words
-                    at += 1
-            with nogil:
-                fill_trees(requests, target.n_words, n_threads)
-        finally:
-            PyBuffer_Release(&target.view)
-        at = 0
-        for k, state in enumerate(listed):
-            if state is not None:
-                filled[k] = requests[at].n_filled
-                at += 1
-    return int(filled[0]) if single else filled

@@ -15,7 +15,7 @@ from tests.conftest import VocabFile
 from tests.engine.test_draft_trees import begin, constraints_of_all_kinds
 from tests.engine.test_threads import fresh_vocab
 from tests.oracles import drafts as oracle
-from wfsa._ext.state import fill_drafts
+from wfsa._ext.drafts import fill_drafts
 from wfsa.errors import StateError
 
 pytestmark = pytest.mark.engine

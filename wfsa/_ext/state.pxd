@@ -31,6 +31,12 @@ cdef extern from "runtime/decoder.hpp" namespace "wfsa" nogil:
         vector[int32_t] expected() except +wfsa_translate
         int32_t n_configs()
 
+    cdef struct Budget:
+        int64_t tokens
+        int64_t wrap_up
+
+    int64_t most_after(const Decoder&, const Budget&) except +wfsa_translate
+
 
 cdef extern from "drafts/memory.hpp" namespace "wfsa" nogil:
     cdef cppclass DraftMemory:
@@ -38,10 +44,16 @@ cdef extern from "drafts/memory.hpp" namespace "wfsa" nogil:
         DraftMemory(const DraftMemory&)
         void rolled_back(int64_t)
 
+    DraftMemory* own_memory(shared_ptr[DraftMemory]&) except +wfsa_translate
+
 
 cdef extern from "bindings/held.hpp" namespace "wfsa":
     cdef cppclass Held:
         void hold(int32_t*)
+
+
+cdef enum:
+    kFewMasks = 8  # for which the interpreter lock is kept
 
 
 cdef class State:
@@ -61,3 +73,6 @@ cdef class State:
 
 # A state before the first token; takes the decoder.  `kind` is State or a subclass, stop_token_ids a sorted list or None.
 cdef object start_state(type kind, Decoder* decoder, object constraint, const Vocabulary* vocab, object stop_token_ids)
+cdef token_ids(ids, int64_t n_tokens)
+cdef Budget budget_of(tokens, wrap_up) except *
+cdef list max_tokens_of_each(max_tokens, n)

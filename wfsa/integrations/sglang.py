@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from wfsa._ext.state import fill_draft_tree
+from wfsa._ext.drafts import fill_draft_tree
 from wfsa.integrations.serving import Settings
 from wfsa.integrations.token_limit import fill_within
 

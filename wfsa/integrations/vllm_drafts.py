@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from wfsa._ext.state import State, fill_draft_chain, fill_drafts
+from wfsa._ext.drafts import fill_draft_chain, fill_drafts
+from wfsa._ext.state import State
 from wfsa.errors import OptionError
 from wfsa.integrations.token_limit import fill_within
 from wfsa.integrations.vllm_backend import WfsaBackend, WfsaGrammar
