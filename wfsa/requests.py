@@ -26,12 +26,15 @@ from wfsa.grammar.guidance.reader import read_any_lark
 from wfsa.grammar.ir import Grammar
 from wfsa.grammar.json_schema import SchemaOptions
 from wfsa.grammar.json_schema.read.keywords import shown
+from wfsa.grammar.json_schema.read.sources import schema_of
 from wfsa.grammar.json_schema.read.strict import as_asked
-from wfsa.grammar.json_schema.tools import listed_tools
+from wfsa.grammar.json_schema.tools import ToolSchema, listed_tools
 from wfsa.grammar.json_text import read_json
 from wfsa.grammar.notation.gbnf import read_gbnf
 from wfsa.grammar.regex.grammar import read_regex
-from wfsa.grammar.structural_tag.tools import tools_tag
+from wfsa.grammar.structural_tag.fields import whole
+from wfsa.grammar.structural_tag.formats import Frame
+from wfsa.grammar.structural_tag.tools import ANY_TEXT, answer_tag, document_format
 from wfsa.grammar_constraint import GrammarConstraint
 from wfsa.texts import compile_texts
 
@@ -51,6 +54,8 @@ def compile_request(
     vocab: Vocab,
     *,
     tool_format: str = "hermes",
+    reasoning: str | None = None,
+    max_reasoning_tokens: int | None = None,
     **options: Unpack[SchemaKeywords],
 ) -> Constraint | None:
     """Returns the constraint of a request's answer; None if the request sets no format.
@@ -58,45 +63,92 @@ def compile_request(
     request: the request's JSON object, as a dict.
     tool_format: how the model writes calls (:func:`wfsa.compile_tools`). The constraint of a request with tools reads
         the calls (``constraint.calls(text)``).
+    reasoning, max_reasoning_tokens: the answer begins with reasoning, as for :func:`wfsa.compile_tools`. One constraint
+        covers the reasoning and the rest, and ``constraint.calls(text)`` separates them. Without a format and without
+        tools, there is a constraint only if the tokens of the reasoning are limited.
     options: as for :func:`wfsa.compile_json_schema`.
 
-    Next to a format of the answer, tools under ``tool_choice`` "auto" have no effect, since a server checks the format.
-    Raises SchemaError for a wrong field and for two different formats, and the errors of the compile functions.
+    If tools under ``tool_choice`` "auto" are next to a schema, the answer is calls or a document of the schema. Next to
+    another format (a regex, a grammar, a choice, a structural tag), these tools have no effect.
+    Raises SchemaError for a wrong field, for two different formats, and for reasoning before a Lark grammar; and the
+    errors of the compile functions.
     """
     of_text, of_compiling = both_options("compile_request", options)
-    kind_and_source = source_of(request, tool_format)
-    if kind_and_source is None:
+    answer = source_of(request, tool_format, reasoning, max_reasoning_tokens)
+    if answer is None:
         return None
-    kind, source = kind_and_source
-    constraint = compile_kind(kind, source, vocab, of_text, of_compiling)
-    is_from_tools = kind == "structural_tag" and all(field.kind != kind for field in _format_fields(request))
-    if is_from_tools and isinstance(constraint, GrammarConstraint):
-        reader = CallReader(tuple(listed_tools(request["tools"])), tool_format, of_text)
-        return replace(constraint, _call_reader=reader)
+    constraint = compile_kind(answer.kind, answer.source, vocab, of_text, of_compiling)
+    if answer.tools is not None and isinstance(constraint, GrammarConstraint):
+        return replace(constraint, _call_reader=CallReader(answer.tools, tool_format, of_text, reasoning))
     return constraint
 
 
-def source_of(request: Mapping[str, Any], tool_format: str = "hermes") -> tuple[str, Any] | None:
-    """Returns one of `KINDS` and the source of the constraint of a request's answer; None if there is no constraint.
+class AnswerSource(NamedTuple):
+    """The source of the constraint of an answer, and its kind, one of `KINDS`.
 
-    Tools become a structural tag.  Raises SchemaError as :func:`compile_request` does.
+    tools: the tools that the answer can call, if the source is a tag of tools or of reasoning; else None.
+    """
+
+    kind: str
+    source: Any
+    tools: tuple[ToolSchema, ...] | None = None
+
+
+def source_of(
+    request: Mapping[str, Any], tool_format: str = "hermes", reasoning: str | Frame | None = None,
+    max_reasoning_tokens: int | None = None,
+) -> AnswerSource | None:  # fmt: skip
+    """Returns the source of the constraint of a request's answer; None if there is no constraint.
+
+    Tools and reasoning become a structural tag; `reasoning` is a name, or the marks themselves.  Raises SchemaError as
+    :func:`compile_request` does.
     """
     fields = _format_fields(request)
-    choice = request.get("tool_choice", "auto" if request.get("tools") else "none")
     if len(fields) > 1:
         names = " and ".join(field.name for field in fields)
         raise SchemaError(f"the request sets several formats of the answer, {names}; keep one; at $")
-    if request.get("tools") and choice not in ("none", None) and not (fields and choice == "auto"):
-        if fields:
-            raise SchemaError(
-                f"tool_choice asks for a call, and {fields[0].name} sets another format; remove one; at $.tool_choice"
-            )
-        is_parallel = request.get("parallel_tool_calls") is not False
-        return "structural_tag", tools_tag(request["tools"], choice or "auto", is_parallel, tool_format)
-    if not fields:
-        return None
-    _, kind, source = fields[0]
-    return kind, pattern_text(source) if kind == "regex" else source
+    field = fields[0] if fields else None
+    choice = request.get("tool_choice", "auto" if request.get("tools") else "none") or "none"
+    if not request.get("tools"):
+        choice = "none"
+    if field is not None and choice == "auto" and field.kind not in ("json", "json_object"):
+        choice = "none"
+    if field is not None and choice not in ("auto", "none"):
+        raise SchemaError(
+            f"tool_choice asks for a call, and {field.name} sets another format; remove one; at $.tool_choice"
+        )
+    if max_reasoning_tokens is not None and reasoning is None:
+        raise SchemaError("max_reasoning_tokens needs the marks of the reasoning, like reasoning='qwen3'; at $")
+    if choice == "none":
+        if field is not None and reasoning is None:
+            return AnswerSource(field.kind, pattern_text(field.value) if field.kind == "regex" else field.value)
+        if field is None and max_reasoning_tokens is None:
+            return None
+    tools = [] if choice == "none" else listed_tools(request["tools"])
+    document = ANY_TEXT if choice == "none" else None
+    if field is not None:
+        document = _format_of(field.kind, field.value)
+    is_parallel = request.get("parallel_tool_calls") is not False
+    tag = answer_tag(tools, choice, is_parallel, tool_format, reasoning, document, max_reasoning_tokens)
+    return AnswerSource("structural_tag", tag, tuple(tools))
+
+
+@Boundary(SchemaError)
+def _format_of(kind: str, value: Any) -> dict[str, Any]:
+    """Returns the format of a structural tag for a source of one of `KINDS`.  Raises SchemaError for a Lark grammar."""
+    if kind == "structural_tag":
+        described: dict[str, Any] = whole(value)[0]
+        return described
+    if kind in ("json", "json_object"):
+        schema = _OBJECT if kind == "json_object" else value
+        return document_format(schema if isinstance(schema, (dict, bool)) else schema_of(schema))
+    if kind == "choice":
+        return {"type": "or", "elements": [{"type": "const_string", "value": text} for text in _choices(value)]}
+    if kind == "regex":
+        return {"type": "regex", "pattern": pattern_text(value)}
+    if isinstance(value, str) and "::=" not in value:
+        raise SchemaError("a Lark grammar cannot follow reasoning; write the grammar in EBNF; at $.grammar")
+    return {"type": "grammar", "grammar": value}
 
 
 def compile_kind(

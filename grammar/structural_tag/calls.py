@@ -55,6 +55,8 @@ def read_written_calls(
     reader = _Reader(text, tools, written, options)
     if written.text is not None:
         return reader.framed()
+    if not tools or (not written.whole and _is_json(text.strip())):
+        return WrittenCalls([], [text])  # the strings of a document of a response_format may contain marks
     if written.whole:
         return reader.whole()
     return reader.in_section() if written.opening else reader.triggered()

@@ -26,6 +26,12 @@ from .reasoning import reasoning_format, require_reasoning
 from .xml_styles import is_word
 
 Format = dict[str, Any]
+ANY_TEXT: Format = {"type": "any_text"}
+
+
+def document_format(schema: Any) -> Format:
+    """Return the format of the documents of a schema."""
+    return {"type": "json_schema", "json_schema": schema}
 
 
 @Boundary(SchemaError)
@@ -38,16 +44,30 @@ def tools_tag(
     `tool_choice`: "auto", "required", "none", a name, or OpenAI's ``{"type": "function", "function": {"name": ...}}``.
     Raises SchemaError for an invalid list of tools, a choice that is not in the list, and an unknown format.
     """
+    document = None if response_format is None else document_format(response_schema(response_format))
+    return answer_tag(listed_tools(tools), tool_choice, parallel, form, reasoning, document, max_reasoning_tokens)
+
+
+@Boundary(SchemaError)
+def answer_tag(
+    listed: list[ToolSchema], tool_choice: Any, parallel: bool, form: str, reasoning: str | Frame | None,
+    document: Format | None, max_reasoning_tokens: int | None,
+) -> Format:  # fmt: skip
+    """Return the structural tag of answers with calls, as `tools_tag` does, from tools that have been read.
+
+    reasoning: the marks, or whose marks they are.
+    document: the format of an answer without calls; None: a text in which no call begins.  With a document, there can
+    be no tools under the choice "none".
+    """
     written = require_format(form)
-    listed = listed_tools(tools)
     name = None if tool_choice == "none" else chosen_name(tool_choice)
     if name is not None:
         listed = [tool for tool in listed if tool.name == name]
         if not listed:
             raise SchemaError(f"tool_choice names the tool {shown(name)}, which is not in the list; at $")
     must = name is not None or tool_choice == "required"
-    if response_format is not None:
-        answer = _answer(written, listed, must, parallel, tool_choice, response_schema(response_format))
+    if document is not None:
+        answer = _answer(written, listed, must, parallel, tool_choice, document)
     elif tool_choice == "none":
         answer = _no_calls(written)
     else:
@@ -56,20 +76,19 @@ def tools_tag(
         if max_reasoning_tokens is not None:
             raise SchemaError("max_reasoning_tokens needs the marks of the reasoning, like reasoning='qwen3'; at $")
         return answer
-    is_text = not must and response_format is None and not written.whole  # white space is part of the text
-    frame = require_reasoning(reasoning)
+    is_text = not must and not written.whole and document in (None, ANY_TEXT)  # white space is part of the text
+    frame = reasoning if isinstance(reasoning, Frame) else require_reasoning(reasoning)
     gap: list[Format] = [] if is_text or written.text is not None else [{"type": "regex", "pattern": r"\s{0,4}"}]
     thought = _sequence(_begin(frame), *reasoning_format(frame, max_reasoning_tokens), *gap)
     return _sequence(thought if frame.may_be_open else {"type": "optional", "content": thought}, answer)
 
 
 def _answer(
-    form: CallFormat, tools: Sequence[ToolSchema], must: bool, parallel: bool, tool_choice: Any, schema: Any
+    form: CallFormat, tools: Sequence[ToolSchema], must: bool, parallel: bool, tool_choice: Any, document: Format
 ) -> Format:
-    """Return the tag of answers that are calls, or a document of a schema instead of a text."""
+    """Return the tag of answers that are calls, or a document instead of a text."""
     if must:
         raise SchemaError("tool_choice requires a call, and response_format sets another format; remove one; at $")
-    document: Format = {"type": "json_schema", "json_schema": schema}
     if form.text is not None:
         tag = {"type": "tag", "begin": "", "content": document, "end": form.text.end}
         document = _sequence(_begin(form.text), tag, *(_trailer(form) if form.text.end else ()))

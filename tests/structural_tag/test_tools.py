@@ -111,7 +111,10 @@ REQUESTS: list[tuple[Any, str, str]] = [
     ({"regex": re.compile("a", re.IGNORECASE)}, "A", "b"),
     ({"tools": TOOLS, "tool_choice": "required"}, hermes(NOW), "text"),
     ({"tools": TOOLS, "tool_choice": "auto", "parallel_tool_calls": False}, "a " + hermes(NOW), hermes(NOW, NOW)),
-    ({"tools": TOOLS, "response_format": {"type": "json_object"}}, "{}", hermes(NOW)),
+    ({"tools": TOOLS, "response_format": {"type": "json_object"}}, "{}", "text"),
+    ({"tools": TOOLS, "response_format": {"type": "json_object"}}, hermes(NOW), "text"),
+    ({"tools": TOOLS, "tool_choice": "none", "response_format": {"type": "json_object"}}, "{}", hermes(NOW)),
+    ({"tools": TOOLS, "regex": "a"}, "a", hermes(NOW)),
 ]
 
 
@@ -159,6 +162,79 @@ def test_requests_without_a_constraint(request_: Any) -> None:
 def test_wrong_requests_are_refused(request_: Any, message: str) -> None:
     with pytest.raises(wfsa.errors.SchemaError, match=message):
         wfsa.compile_request(request_, PLAIN)
+
+
+@pytest.mark.parametrize(
+    ("request_", "good", "bad"), [one for one in REQUESTS if "start:" not in str(one[0].get("structured_outputs"))]
+)
+def test_requests_with_reasoning(request_: Any, good: str, bad: str) -> None:
+    constraint = wfsa.compile_request(request_, PLAIN, reasoning="qwen3", mode="lazy")
+    assert constraint is not None
+    for begin in ("<think>Why?</think>\n\n", "Why?</think>"):
+        assert takes(constraint, begin + good) and not takes(constraint, begin + bad)
+    assert not takes(constraint, good)
+    calls = constraint.calls(f"<think>Why?</think>\n\n{good}")
+    assert calls.reasoning == "Why?" and bool(calls) == ("<tool_call>" in good)
+    assert calls or calls.content == good
+
+
+def test_reasoning_of_a_request_with_messages() -> None:
+    request = {"response_format": {"type": "json_schema", "json_schema": {"schema": POINT}}}
+    constraint = wfsa.compile_request(request, PLAIN, tool_format="openai", reasoning="gpt-oss")
+    assert constraint is not None
+    thought = "<|channel|>analysis<|message|>Why?<|end|><|start|>assistant"
+    assert takes(constraint, thought + '<|channel|>final<|message|>{"x": 1}') and not takes(constraint, '{"x": 1}')
+    calls = constraint.calls(thought + '<|channel|>final<|message|>{"x": 1}')
+    assert calls.reasoning == "Why?" and calls.content == '{"x": 1}'
+
+
+def test_strings_of_a_document_may_contain_marks() -> None:
+    request = {"tools": TOOLS, "response_format": {"type": "json_object"}}
+    constraint = wfsa.compile_request(request, PLAIN, reasoning="qwen3", mode="lazy")
+    assert constraint is not None
+    answer = "</think>" + json.dumps({"a": hermes(NOW)})
+    assert takes(constraint, answer) and constraint.calls(answer) == []
+
+
+@pytest.mark.parametrize("request_", [{}, {"tools": TOOLS, "tool_choice": "none"}])
+def test_reasoning_before_a_text(request_: Any) -> None:
+    assert wfsa.compile_request(request_, NAMED, reasoning="mistral") is None
+    with pytest.raises(wfsa.errors.SchemaError, match=r"no token '\[/THINK\]'"):
+        wfsa.compile_request(request_, NAMED, reasoning="mistral", max_reasoning_tokens=2)
+    vocab = wfsa.Vocab(
+        [*(bytes([b]) for b in range(256)), b"<think>", b"</think>", b""], [256, 257, 258], [258],
+        special_names={"<think>": 256, "</think>": 257},
+    )  # fmt: skip
+    constraint = wfsa.compile_request(request_, vocab, reasoning="qwen3", max_reasoning_tokens=2)
+    assert constraint is not None
+    state = constraint.start()
+    assert all(map(state.commit, (256, *b"no"))) and state.get_mask().ids().tolist() == [257]
+    assert state.commit(257) and state.commit_bytes(b"Any <tool_call> text.") and state.is_accepting()
+
+
+def test_items_of_a_document_after_reasoning_are_reported() -> None:
+    schema = {"type": "array", "uniqueItems": True}
+    request = {"response_format": {"type": "json_schema", "json_schema": {"schema": schema}}}
+    constraint = wfsa.compile_request(request, PLAIN, reasoning="qwen3", lenient=True, mode="lazy")
+    assert isinstance(constraint, wfsa.GrammarConstraint) and constraint.report is not None
+    [entry] = [entry for entry in constraint.report.widened if entry.keyword == "uniqueItems"]
+    assert entry.pointer.endswith("/json_schema")
+
+
+@pytest.mark.parametrize(
+    ("request_", "options", "message"),
+    [
+        ({"regex": "a"}, {"max_reasoning_tokens": 3}, "max_reasoning_tokens needs the marks"),
+        ({"regex": "a"}, {"reasoning": "x"}, "the reasoning 'x' is not known"),
+        ({"ebnf": "start: /a/"}, {"reasoning": "qwen3"}, "a Lark grammar cannot follow reasoning"),
+        ({"structured_outputs": {"choice": 3}}, {"reasoning": "qwen3"}, "choice must be a list of texts"),
+        ({"regex": 3}, {"reasoning": "qwen3"}, "a string"),
+        ({"json_schema": "{"}, {"reasoning": "qwen3"}, "the schema is not JSON"),
+    ],
+)
+def test_wrong_requests_with_reasoning_are_refused(request_: Any, options: Any, message: str) -> None:
+    with pytest.raises(wfsa.errors.SchemaError, match=message):
+        wfsa.compile_request(request_, PLAIN, **options)
 
 
 def tool(name: str, parameters: Any = True) -> dict[str, Any]:

@@ -232,18 +232,17 @@ class ConstraintStore:
         request: Mapping[str, Any],
         *,
         tool_format: str = "hermes",
+        reasoning: str | None = None,
+        max_reasoning_tokens: int | None = None,
         **options: Unpack[SchemaKeywords],
     ) -> Constraint | None:
         """Return the constraint of a request's answer, like :meth:`get`; None if the request has none.
 
-        request, tool_format: as in :func:`wfsa.compile_request`. Requests that differ in other fields, such as the
-            messages, have the same constraint.
+        request, tool_format, reasoning, max_reasoning_tokens: as in :func:`wfsa.compile_request`. Requests that differ
+            in other fields, such as the messages, have the same constraint.
         """
-        answer = source_of(request, tool_format)
-        if answer is None:
-            return None
-        kind, source = answer
-        return self.get(source, kind=kind, **options)
+        answer = source_of(request, tool_format, reasoning, max_reasoning_tokens)
+        return None if answer is None else self.get(answer.source, kind=answer.kind, **options)
 
     def key(self, source: Any, *, kind: str = "json", **options: Unpack[SchemaKeywords]) -> str:
         """Return the key of a source's constraint in every store, 64 hexadecimal digits."""
