@@ -8,6 +8,7 @@
 ``compile`` takes a schema, a type, a list of strings or a compiled pattern.
 Grammars: ``compile_lark``, ``compile_gbnf``, ``compile_regex``, ``GrammarBuilder``; sets of strings: ``compile_texts``;
 tools: ``compile_tools``, ``read_calls``; batches: ``fill_bitmasks``, ``allocate_bitmask``, ``apply_bitmask_inplace``;
+answers as they are written: ``Events``;
 drafts of speculative decoding: ``fill_draft_tree``, ``fill_draft_chain``; ``generate`` is the shortest way from prompts
 to documents.
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     )
     from wfsa.constraint import Constraint
     from wfsa.errors import WfsaError
+    from wfsa.events.events import Events
     from wfsa.grammar.ir import GrammarBuilder
     from wfsa.grammar_constraint import GrammarConstraint
     from wfsa.inspect.check_schema import check_json_schema
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Constraint",
+    "Events",
     "GrammarBuilder",
     "GrammarConstraint",
     "State",
@@ -86,6 +89,7 @@ __all__ = [
 # imported when one of its names is first used. `tests/house/test_start.py` compares this table with the imports above.
 _MODULES = {
     "Constraint": "constraint",
+    "Events": "events.events",
     "GrammarBuilder": "grammar.ir",
     "GrammarConstraint": "grammar_constraint",
     "State": "_ext.state",

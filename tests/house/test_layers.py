@@ -43,11 +43,12 @@ KERNELS: dict[str, set[str]] = {
     "ext/background.hpp": {"ext/ahead.hpp"},
     "ext/artifact": {"ext/containers", "ext/errors.hpp", "ext/runtime"},
     "ext/texts": {"ext/containers", "ext/errors.hpp", "ext/runtime", "ext/vocabulary"},
+    "ext/events": set(),
     "ext/items": set(),
     # The Cython modules check arguments, walk the regular trees, and raise the project's errors.
     "ext/bindings": {
         "ext/ahead.hpp", "ext/artifact", "ext/background.hpp", "ext/companions", "ext/containers", "ext/drafts",
-        "ext/errors.hpp", "ext/items", "ext/profiles", "ext/regular", "ext/runtime", "ext/texts",
+        "ext/errors.hpp", "ext/events", "ext/items", "ext/profiles", "ext/regular", "ext/runtime", "ext/texts",
         "ext/interrupt.hpp", "ext/vocabulary", "grammar", "wfsa/_ext", "wfsa/errors.py",
     },
 }  # fmt: skip
@@ -132,6 +133,7 @@ PACKAGE: dict[str, set[str]] = {
         "wfsa/compile_options.py", "wfsa/constraint.py", "wfsa/constraint_file.py", "wfsa/errors.py",
         "wfsa/explain.py", "wfsa/storage", "wfsa/vocab",
     },
+    "wfsa/events": {*SCHEMA, "wfsa/_ext", "wfsa/errors.py"},
     "wfsa/texts": {"wfsa/_ext", "wfsa/constraint.py", "wfsa/errors.py", "wfsa/storage", "wfsa/vocab"},
     "wfsa/compiler.py": {
         "grammar", *SCHEMA, "grammar/guidance", "grammar/notation", "grammar/regex", "grammar/structural_tag",
@@ -174,8 +176,8 @@ PACKAGE: dict[str, set[str]] = {
     },
     "wfsa/__init__.py": {
         "grammar", *SCHEMA, "wfsa/_ext", "wfsa/bitmask", "wfsa/caches.py", "wfsa/calls.py", "wfsa/compile_any.py",
-        "wfsa/compiler.py", "wfsa/constraint.py", "wfsa/errors.py", "wfsa/grammar_constraint.py", "wfsa/inspect",
-        "wfsa/integrations", "wfsa/requests.py", "wfsa/texts", "wfsa/version.py", "wfsa/vocab",
+        "wfsa/compiler.py", "wfsa/constraint.py", "wfsa/errors.py", "wfsa/events", "wfsa/grammar_constraint.py",
+        "wfsa/inspect", "wfsa/integrations", "wfsa/requests.py", "wfsa/texts", "wfsa/version.py", "wfsa/vocab",
     },
     "wfsa/demo": {"wfsa/__init__.py", "wfsa/errors.py", "wfsa/progress_bar.py", "wfsa/vocab"},
     "wfsa/explorer": {
@@ -196,7 +198,7 @@ ARROWS = {**KERNELS, **FRONT_ENDS, **PACKAGE}
 CORE = {
     "wfsa/_ext", "wfsa/arguments.py", "wfsa/bitmask", "wfsa/caches.py", "wfsa/calls.py", "wfsa/collector.py",
     "wfsa/compilation.py", "wfsa/compile_any.py", "wfsa/compile_options.py", "wfsa/compiler.py", "wfsa/constraint.py",
-    "wfsa/constraint_file.py", "wfsa/errors.py", "wfsa/explain.py", "wfsa/grammar_constraint.py",
+    "wfsa/constraint_file.py", "wfsa/errors.py", "wfsa/events", "wfsa/explain.py", "wfsa/grammar_constraint.py",
     "wfsa/jump_forward.py", "wfsa/requests.py", "wfsa/storage", "wfsa/texts", "wfsa/vocab",
 }  # fmt: skip
 # Words for messages of every part of the package; they use no other unit.

@@ -1,0 +1,385 @@
+# cython: language_level=3
+"""Events of texts that are being written: the boundary to ext/events/. Programs come from wfsa/events/."""
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from cpython.unicode cimport PyUnicode_DecodeUTF8
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libcpp cimport bool as cbool
+from libcpp.memory cimport make_shared, shared_ptr, unique_ptr
+from libcpp.string cimport string
+from libcpp.utility cimport move
+from libcpp.vector cimport vector
+
+from wfsa._ext.integers cimport integer
+from wfsa._ext.vocabulary cimport VocabCore, Vocabulary, wfsa_translate
+
+from wfsa.errors import DecodingError, LimitError, StateError
+
+
+cdef extern from "events/reader.hpp" namespace "wfsa" nogil:
+    cdef enum class EventKind(uint8_t):
+        kString
+        kNumber
+        kLiteral
+        kTagBegin
+
+    ctypedef shared_ptr[const string] Place
+
+    cdef cppclass RawEvent "wfsa::Event":
+        EventKind kind
+        int32_t tag, name
+        Place place
+        string text
+
+    cdef enum class Op(uint8_t):
+        pass
+
+    cdef cppclass Instruction:
+        Op op
+        EventKind kind
+        int32_t a, b
+
+    cdef cppclass Word "wfsa::EndWord":
+        string text
+        int32_t target
+
+    cdef cppclass ByteAutomaton:
+        vector[int32_t] row
+        vector[uint8_t] lo, hi
+        vector[int32_t] to
+        vector[uint8_t] accept
+
+    cdef cppclass RawProgram "wfsa::Program":
+        vector[Instruction] instructions
+        vector[string] literals
+        vector[ByteAutomaton] automata
+        vector[vector[int32_t]] token_sets
+        void add_text(const vector[Word]&) except +wfsa_translate
+        void finish() except +
+
+    cdef enum class Result "wfsa::EventReader::Result":
+        kRefused "wfsa::EventReader::Result::kRefused"
+        kTaken "wfsa::EventReader::Result::kTaken"
+        kTooMany "wfsa::EventReader::Result::kTooMany"
+
+    cdef cppclass RawReader "wfsa::EventReader":
+        RawReader(shared_ptr[const RawProgram], int64_t) except +wfsa_translate
+        RawReader(const RawReader&) except +wfsa_translate
+        void restart() except +wfsa_translate
+        cbool finished()
+        int64_t n_commits()
+        int64_t n_past()
+        size_t n_readings()
+        Result commit(int32_t, const uint8_t*, size_t, vector[RawEvent]&) except +wfsa_translate
+        Result finish(vector[RawEvent]&) except +wfsa_translate
+        cbool rollback(int64_t, int64_t&) except +wfsa_translate
+
+
+cdef extern from *:
+    """
+    static inline const uint8_t* bytes_of(const wfsa::Vocabulary* vocab, int64_t token) {
+        return vocab->blob.data() + vocab->offsets[token];
+    }
+    """
+    const uint8_t* bytes_of(const Vocabulary*, int64_t)
+
+
+_KINDS = (
+    "object_begin", "object_end", "array_begin", "array_end", "key", "string", "number", "literal", "complete",
+    "text", "tag_begin", "tag_end", "reasoning_begin", "reasoning", "reasoning_end",
+)
+_OPS = ("literal", "text", "automaton", "document", "tokens", "split", "jump", "emit", "match")
+_LITERALS = {"true": True, "false": False, "null": None}
+
+
+cdef str decoded(const string& text):
+    """Returns a text as a str; lone surrogates of JSON's escapes stay as they are."""
+    try:
+        return PyUnicode_DecodeUTF8(text.data(), text.size(), "surrogatepass")
+    except UnicodeDecodeError:
+        return PyUnicode_DecodeUTF8(text.data(), text.size(), "replace")
+
+
+@cython.freelist(256)
+@cython.no_gc
+cdef class Event:
+    """A step of a text that is being written. See :class:`wfsa.Events`.
+
+    Attributes: ``kind``; ``tag``, the number of the tag or call around the event, from 0 in the order of the answer, or
+    -1; ``value``; ``pointer``, ``path`` and ``location`` of a value in its document.
+    """
+
+    cdef readonly str kind
+    cdef readonly int32_t tag
+    cdef object given
+    cdef str place
+    cdef object locate
+
+    def __init__(self):
+        raise TypeError("an Event comes from wfsa.Events")
+
+    @property
+    def value(self):
+        """The text, key or name as a str; the number as an int or float; the literal; None for other kinds.
+
+        Raises ValueError for an integer with more digits than Python converts (``sys.set_int_max_str_digits``).
+        """
+        if self.kind != "number":
+            return self.given
+        text = self.given
+        return float(text) if "." in text or "e" in text or "E" in text else int(text)
+
+    @property
+    def raw(self):
+        """The text of a number as it was written; ``value`` for other kinds."""
+        return self.given
+
+    @property
+    def pointer(self):
+        """The JSON pointer (RFC 6901) of the value in its document, or None outside of documents."""
+        return None if self.place is None else self.place.replace("/~2", "/")
+
+    @property
+    def path(self):
+        """The keys (str) and indexes (int) that lead to the value, or None outside of documents."""
+        return None if self.place is None else path_of(self.place)
+
+    @property
+    def location(self):
+        """The JSON pointer of the subschema of the value, or None outside of documents.
+
+        The location depends on the path alone: it is that of the deepest subschema that is certain (docs/events.md).
+        """
+        return None if self.place is None or self.locate is None else self.locate(self.tag, self.path)
+
+    def __eq__(self, other):
+        if type(other) is not Event:
+            return NotImplemented
+        cdef Event o = other
+        return (self.kind == o.kind and self.tag == o.tag and self.place == o.place and
+                type(self.given) is type(o.given) and self.given == o.given)
+
+    def __hash__(self):
+        return hash((self.kind, self.tag, self.place, self.given))
+
+    def __repr__(self):
+        parts = [self.kind]
+        if self.place is not None:
+            parts.append(self.pointer or '""')
+        if self.given is not None or self.kind == "literal":
+            parts.append(repr(self.given))
+        if self.tag >= 0:
+            parts.append(f"tag={self.tag}")
+        return f"<Event {' '.join(parts)}>"
+
+
+def path_of(str place):
+    """Returns the path of a place: a pointer in which ``~2`` and digits mean an index."""
+    out = []
+    for part in place.split("/")[1:]:
+        if part.startswith("~2"):
+            out.append(int(part[2:]))
+        else:
+            out.append(part.replace("~1", "/").replace("~0", "~"))
+    return tuple(out)
+
+
+cdef class EventCore:
+    """Reads texts under one program. Use :class:`wfsa.Events`."""
+
+    cdef unique_ptr[RawReader] reader
+    cdef shared_ptr[Vocabulary] held
+    cdef const Vocabulary* vocab
+    cdef tuple names
+    cdef object locate
+    cdef dict special  # the names of special tokens whose bytes are others
+    cdef Place last  # the place whose str is `last_place`
+    cdef str last_place
+
+    def __init__(self, VocabCore vocab not None, program not None, locate=None, dict special=None, max_rollback=256):
+        """program: a :class:`wfsa.events.program.Program`.  locate: a function from the tag and the path of a value."""
+        cdef shared_ptr[RawProgram] made = make_shared[RawProgram]()
+        cdef RawProgram* p = made.get()
+        cdef Instruction instruction
+        cdef vector[Word] words
+        cdef Word word
+        cdef ByteAutomaton automaton
+        cdef int64_t most_back = integer(max_rollback)
+        if most_back < 0:
+            raise StateError(f"max_rollback must be 0 or more, not {most_back}")
+        for op, kind, a, b in program.instructions:
+            instruction.op = <Op><uint8_t>_OPS.index(op)
+            instruction.kind = <EventKind><uint8_t>(len(_KINDS) if kind is None else _KINDS.index(kind))
+            instruction.a, instruction.b = a, b
+            p.instructions.push_back(instruction)
+        p.literals = program.literals
+        for text in program.texts:
+            words.clear()
+            for spelled, target in text:
+                word.text, word.target = spelled, target
+                words.push_back(word)
+            p.add_text(words)
+        for row, lo, hi, to, accept in program.automata:
+            automaton.row, automaton.lo, automaton.hi, automaton.to, automaton.accept = row, lo, hi, to, accept
+            p.automata.push_back(automaton)
+        p.token_sets = [sorted(ids) for ids in program.token_sets]
+        p.finish()
+        self.names = tuple(program.names)
+        self.locate, self.special = locate, special or {}
+        self.held, self.vocab = vocab.ptr, vocab.ptr.get()
+        self.reader.reset(new RawReader(<shared_ptr[const RawProgram]>made, most_back))
+
+    def __reduce__(self):
+        raise TypeError("Events cannot be pickled; pickle the constraint and the committed tokens")
+
+    cdef RawReader* now(self) except NULL:
+        if self.reader.get() is NULL:
+            raise StateError("these Events were not initialised; use wfsa.Events(constraint)")
+        return self.reader.get()
+
+    cdef list listed(self, vector[RawEvent]& raw):
+        cdef list out = []
+        cdef Event event
+        cdef size_t k
+        cdef int kind
+        for k in range(raw.size()):
+            event = Event.__new__(Event)
+            kind = <int><uint8_t>raw[k].kind
+            event.kind = <str>_KINDS[kind]
+            event.tag = raw[k].tag
+            event.locate = self.locate
+            if raw[k].place.get() is not NULL:
+                if raw[k].place.get() is not self.last.get():
+                    self.last = raw[k].place
+                    self.last_place = decoded(raw[k].place.get()[0])
+                event.place = self.last_place
+            if kind == 7:
+                event.given = _LITERALS[decoded(raw[k].text)]
+            elif kind == 10:
+                event.given = self.names[raw[k].name]
+            elif kind == 4 or kind == 5 or kind == 6 or kind == 9 or kind == 13:
+                event.given = decoded(raw[k].text)
+            out.append(event)
+        return out
+
+    cdef list result(self, Result result, vector[RawEvent]& raw, object what):
+        if result == Result.kTaken:
+            return self.listed(raw)
+        if result == Result.kTooMany:
+            raise LimitError("the text so far can be read in more than 10,000 ways; give the parts of the answer marks "
+                             "that tell them apart")
+        raise DecodingError(f"{what} cannot follow: these events are of other texts than those that were committed")
+
+    def commit(self, token_id):
+        """Appends a token; returns the list of events that it gives.
+
+        An end token of the vocabulary ends the text, as ``finish`` does.
+        Raises DecodingError, and changes nothing, if the text of the token cannot follow; StateError after the end.
+        """
+        cdef int64_t t = integer(token_id)
+        cdef RawReader* reader = self.now()
+        cdef vector[RawEvent] raw
+        cdef const uint8_t* p
+        cdef size_t n, k
+        cdef bytes name
+        cdef Result result
+        if t < 0 or t >= self.vocab.n_tokens():
+            raise StateError(f"token id {t} is out of range: the vocabulary has {self.vocab.n_tokens()} tokens")
+        if reader.finished():
+            raise StateError("commit after the end of the text; start anew or roll back")
+        for k in range(self.vocab.eos.size()):
+            if self.vocab.eos[k] == t:
+                return self.finish()
+        p, n = bytes_of(self.vocab, t), self.vocab.offsets[t + 1] - self.vocab.offsets[t]
+        if self.special and t in self.special:
+            name = self.special[t]
+            p, n = <const uint8_t*>PyBytes_AS_STRING(name), PyBytes_GET_SIZE(name)
+        result = reader.commit(<int32_t>t, p, n, raw)
+        return self.listed(raw) if result == Result.kTaken else self.result(result, raw, f"token {t}")
+
+    def commit_tokens(self, ids):
+        """Appends tokens, one commit each; returns the list of all their events.
+
+        If a token is refused, raises its error, and no token is appended.
+        """
+        cdef list out = []
+        cdef int64_t n_done = 0, n_events = 0
+        try:
+            for token_id in ids:
+                out += self.commit(token_id)
+                n_done += 1
+        except BaseException:
+            self.now().rollback(n_done, n_events)
+            raise
+        return out
+
+    def commit_bytes(self, data not None):
+        """Appends bytes, as one commit; returns the list of events. Empty bytes do not count as a commit.
+
+        Raises DecodingError, and changes nothing, if the bytes cannot follow; StateError after the end.
+        """
+        cdef bytes own = bytes(data)
+        cdef RawReader* reader = self.now()
+        cdef vector[RawEvent] raw
+        if not own:
+            return []
+        if reader.finished():
+            raise StateError("commit after the end of the text; start anew or roll back")
+        cdef Result result = reader.commit(-1, <const uint8_t*>PyBytes_AS_STRING(own), PyBytes_GET_SIZE(own), raw)
+        return self.listed(raw) if result == Result.kTaken else self.result(result, raw, f"the text {own[:40]!r}")
+
+    def finish(self):
+        """Ends the text, as one commit; returns the list of events, such as that of a number that ends the text.
+
+        Raises DecodingError, and changes nothing, if the text cannot end here; StateError after the end.
+        """
+        cdef RawReader* reader = self.now()
+        cdef vector[RawEvent] raw
+        if reader.finished():
+            raise StateError("the text has ended already; start anew or roll back")
+        return self.result(reader.finish(raw), raw, "the end of the text")
+
+    def rollback(self, n=1):
+        """Takes back the last `n` commits; returns how many events they had given.
+
+        Raises StateError, and changes nothing, if there were fewer, or if `n` is more than ``max_rollback``.
+        """
+        cdef int64_t back = integer(n), n_events = 0
+        cdef RawReader* reader = self.now()
+        if not reader.rollback(back, n_events):
+            raise StateError(f"cannot roll back {back} commits: {reader.n_past()} of {reader.n_commits()} are kept "
+                             "(max_rollback)")
+        return n_events
+
+    def reset(self):
+        """Returns to the begin of a text; this cannot be undone."""
+        self.now().restart()
+
+    def fork(self):
+        """Returns an independent copy."""
+        cdef EventCore out = type(self).__new__(type(self))
+        out.names, out.locate, out.special = self.names, self.locate, self.special
+        out.held, out.vocab = self.held, self.vocab
+        out.reader.reset(new RawReader(self.now()[0]))
+        return out
+
+    def __copy__(self):
+        return self.fork()
+
+    def __deepcopy__(self, memo):
+        return self.fork()
+
+    @property
+    def n_commits(self):
+        """The number of commits that were not taken back."""
+        return self.now().n_commits()
+
+    @property
+    def n_readings(self):
+        """The number of ways to read the text so far; for diagnosis."""
+        return self.now().n_readings()
+
+    def is_finished(self):
+        """Whether the text has ended."""
+        return self.now().finished()

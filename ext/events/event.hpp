@@ -1,0 +1,69 @@
+// Events of a text that is being written, as data: what began, went on or ended, and where.
+//
+// A reading (reader.hpp) collects events in order. Text that arrives in parts extends the last event, so two readings
+// with the same text have the same events, however it was cut.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace wfsa {
+
+enum class EventKind : uint8_t {
+    kObjectBegin, kObjectEnd, kArrayBegin, kArrayEnd, kKey, kString, kNumber, kLiteral, kComplete,
+    kText, kTagBegin, kTagEnd, kReasoningBegin, kReasoning, kReasoningEnd,
+    kSilent,  // of marks, which give no events
+};
+
+// The JSON pointer of a value in its document, except that an index is written "~2" and its digits. A key has no "~2",
+// so indexes and keys stay apart; "" is the document.
+using Place = std::shared_ptr<const std::string>;
+
+struct Event {
+    EventKind kind;
+    bool is_first = false;  // of kString: the string begins here, so the event is given even if its text is empty
+    int32_t tag = -1;       // the number of the tag around it, in the order of the answer; -1: none
+    int32_t name = -1;      // of kTagBegin
+    Place place;
+    std::string text;  // of strings, keys, numbers, literals and free text; lone surrogates as in WTF-8
+};
+
+inline bool is_growing(EventKind kind) {
+    return kind == EventKind::kString || kind == EventKind::kText || kind == EventKind::kReasoning;
+}
+inline bool same_place(const Place& a, const Place& b) { return a == b || (a && b && *a == *b); }
+inline bool same_head(const Event& a, const Event& b) {
+    return a.kind == b.kind && a.is_first == b.is_first && a.tag == b.tag && a.name == b.name && same_place(a.place, b.place);
+}
+
+// The events of one reading that have not been given yet.
+class EventList {
+  public:
+    std::vector<Event> events;
+
+    void add(EventKind kind, int32_t tag, Place place = nullptr, std::string text = {}, int32_t name = -1) {
+        events.push_back({kind, kind == EventKind::kString, tag, name, std::move(place), std::move(text)});
+    }
+    // Appends to the text that is being written, or begins a part of it.
+    void grow(EventKind kind, int32_t tag, const Place& place, const char* p, size_t n) {
+        if (events.empty() || events.back().kind != kind || events.back().tag != tag) {
+            events.push_back({kind, false, tag, -1, place, {}});
+        }
+        events.back().text.append(p, n);
+    }
+};
+
+// Returns how many bytes at the end of a text are the beginning of a character.
+inline size_t unfinished_bytes(const std::string& text) {
+    const size_t n = text.size();
+    for (size_t back = 1; back <= 3 && back <= n; ++back) {
+        const uint8_t c = uint8_t(text[n - back]);
+        if ((c & 0xC0) == 0x80) continue;
+        const size_t length = c >= 0xF0 ? 4 : c >= 0xE0 ? 3 : c >= 0xC0 ? 2 : 1;
+        return length > back ? back : 0;
+    }
+    return 0;
+}
+
+}  // namespace wfsa

@@ -1,0 +1,87 @@
+// What a text consists of, as a program that readings run (reader.hpp): literals, free text, documents, and how they
+// follow one another. wfsa/events/ makes it from a schema or a structural tag.
+//
+//   kLiteral    the bytes literals[a]
+//   kText       free text up to the first word of texts[a], which leads to the word's target; if b, it may also end
+//               anywhere and go on at the next instruction
+//   kAutomaton  a word of automata[a]
+//   kDocument   a JSON document
+//   kTokens     one token: of token_sets[a], or, if b, one that is not in it
+//   kSplit      the instruction a, or else b
+//   kJump       the instruction a
+//   kEmit       gives the event `kind`, with the name a
+//   kMatch      the end of the text
+//
+// `kind` is how text of the part is reported; kSilent for marks.
+#pragma once
+#include <algorithm>
+#include <stdexcept>
+
+#include "events/event.hpp"
+#include "events/free_text.hpp"
+
+namespace wfsa {
+
+enum class Op : uint8_t { kLiteral, kText, kAutomaton, kDocument, kTokens, kSplit, kJump, kEmit, kMatch };
+
+struct Instruction {
+    Op op;
+    EventKind kind;
+    int32_t a, b;
+};
+
+struct ByteAutomaton {
+    std::vector<int32_t> row;  // edges of state s: row[s] to row[s + 1]
+    std::vector<uint8_t> lo, hi;
+    std::vector<int32_t> to;
+    std::vector<uint8_t> accept;
+
+    int32_t next(int32_t state, uint8_t c) const {  // -1: none
+        for (int32_t e = row[state]; e < row[state + 1]; ++e)
+            if (lo[e] <= c && c <= hi[e]) return to[e];
+        return -1;
+    }
+};
+
+struct Program {
+    std::vector<Instruction> instructions;
+    std::vector<std::string> literals;
+    std::vector<WordFinder> texts;
+    std::vector<ByteAutomaton> automata;
+    std::vector<std::vector<int32_t>> token_sets;  // ascending
+    std::vector<uint8_t> leads_on;  // by instruction: whether bytes or tokens can follow if a reading goes on there
+
+    void add_text(const std::vector<EndWord>& words) { texts.emplace_back(words); }
+    // Checks every index, and finds the instructions after which the text can only end.
+    void finish() {
+        const int32_t n = int32_t(instructions.size());
+        const auto check = [&](int64_t k, size_t size) {
+            if (k < 0 || k >= int64_t(size)) throw std::invalid_argument("an index of a program is out of range");
+        };
+        for (int32_t at = 0; at < n; ++at) {
+            const Instruction& i = instructions[at];
+            if (i.op == Op::kLiteral) check(i.a, literals.size());
+            if (i.op == Op::kLiteral && literals[size_t(i.a)].empty()) throw std::invalid_argument("an empty literal in a program");
+            if (i.op == Op::kText) check(i.a, texts.size());
+            else if (i.op == Op::kAutomaton) check(i.a, automata.size());
+            else if (i.op == Op::kTokens) check(i.a, token_sets.size());
+            else if (i.op == Op::kSplit || i.op == Op::kJump) check(i.a, size_t(n));
+            if (i.op == Op::kSplit) check(i.b, size_t(n));
+            if (i.op != Op::kMatch && i.op != Op::kJump && i.op != Op::kSplit) check(at + 1, size_t(n));
+        }
+        leads_on.assign(size_t(n), 0);
+        for (bool changed = true; changed;) {
+            changed = false;
+            for (int32_t at = n; at-- > 0;) {
+                const Instruction& i = instructions[at];
+                bool leads = i.op != Op::kMatch;
+                if (i.op == Op::kJump) leads = leads_on[i.a];
+                if (i.op == Op::kSplit) leads = leads_on[i.a] || leads_on[i.b];
+                if (i.op == Op::kEmit) leads = leads_on[at + 1];
+                if (leads && !leads_on[at]) leads_on[at] = changed = true;
+            }
+        }
+    }
+};
+
+}  // namespace wfsa

@@ -1,0 +1,366 @@
+// Reads a text as it is written, and gives the events on which all of its readings agree.
+//
+// A reading is one way to divide the text so far into the parts of a program (program.hpp). Readings run side by side,
+// the preferred one first (Pike 1987, for regular expressions). Two that can only go on alike are one: the preferred
+// reading stays. So the events of a whole text are those of its preferred reading, and an event is given as soon as every
+// reading that is left begins with it. What has been given is never taken back, except by a rollback.
+//
+// Every commit keeps the readings from before it, up to a number of commits. They share the levels of open documents.
+#pragma once
+#include <deque>
+
+#include "events/document.hpp"
+#include "events/program.hpp"
+
+namespace wfsa {
+
+struct Reading {
+    int32_t pc = 0;
+    int32_t at = 0;  // in a literal: the bytes read; in free text and automata: the state
+    int32_t n_tags = 0;
+    std::vector<int32_t> open_tags;
+    std::string held;  // in free text: the bytes that may belong to a mark
+    Document document;
+    EventList list;
+
+    int32_t tag() const { return open_tags.empty() ? -1 : open_tags.back(); }
+    void enter(int32_t to) {
+        pc = to;
+        at = 0;
+        held.clear();
+    }
+    bool is_like(const Reading& o) const { return pc == o.pc && at == o.at && open_tags.size() == o.open_tags.size(); }
+};
+
+class EventReader {
+  public:
+    enum class Result { kRefused, kTaken, kTooMany };
+
+    EventReader(std::shared_ptr<const Program> program, int64_t most_back) : program_(std::move(program)), most_back_(most_back) {
+        restart();
+    }
+    void restart() {
+        past_.clear();
+        finished_ = false;
+        n_commits_ = 0;
+        readings_.clear();
+        first_.assign(program_->instructions.size(), -1);
+        add(Reading());
+        advance();
+        begin_ = release();
+    }
+    bool finished() const { return finished_; }
+    int64_t n_commits() const { return n_commits_; }
+    int64_t n_past() const { return int64_t(past_.size()); }
+    size_t n_readings() const { return readings_.size(); }
+
+    // Reads the text of one commit. token: its id, -1 for bytes. If the text cannot follow, nothing changes.
+    Result commit(int32_t token, const uint8_t* p, size_t n, std::vector<Event>& out) {
+        auto before = std::make_shared<Past>(Past{readings_, 0, finished_});
+        std::vector<Reading> by_token;
+        if (token >= 0) {
+            for (const Reading& reading : readings_) {
+                const Instruction& i = instruction(reading);
+                if (i.op != Op::kTokens) continue;
+                const std::vector<int32_t>& set = program_->token_sets[size_t(i.a)];
+                if (std::binary_search(set.begin(), set.end(), token) == (i.b != 0)) continue;
+                by_token.push_back(reading);
+                put_text(by_token.back(), i.kind, reinterpret_cast<const char*>(p), n);
+                by_token.back().enter(reading.pc + 1);
+            }
+        }
+        if (n == 0 && token >= 0) readings_.clear();
+        for (size_t k = 0; k < n && !readings_.empty(); ++k) {
+            Reading& only = readings_[0];
+            if (readings_.size() == 1 && instruction(only).op == Op::kDocument) {  // the common case, which copies nothing
+                const Document::Step taken = only.document.take(p[k], only.list, only.tag());
+                if (taken == Document::Step::kTaken && !only.document.is_root_number()) continue;
+                if (taken != Document::Step::kRefused) add_taken(only, taken);
+            } else {
+                for (Reading& reading : readings_) step(reading, p[k]);
+            }
+            advance();
+            if (readings_.size() > kMostReadings) {
+                readings_ = before->readings;
+                return Result::kTooMany;
+            }
+        }
+        for (Reading& reading : by_token) add(std::move(reading));
+        if (!next_.empty()) {
+            std::vector<Reading> bytes = std::move(readings_);
+            advance();
+            readings_.insert(readings_.begin(), std::make_move_iterator(bytes.begin()), std::make_move_iterator(bytes.end()));
+        }
+        return keep(before, out);
+    }
+    // Ends the text. If it cannot end here, nothing changes.
+    Result finish(std::vector<Event>& out) {
+        auto before = std::make_shared<Past>(Past{readings_, 0, finished_});
+        finished_ = true;
+        for (Reading& reading : readings_) {
+            Reading after;
+            if (instruction(reading).op == Op::kMatch) add(std::move(reading));
+            else if (may_leave(reading, after)) add(std::move(after));
+        }
+        advance();
+        for (Reading& reading : readings_) {
+            if (instruction(reading).op != Op::kMatch) continue;
+            Reading match = std::move(reading);
+            readings_.clear();
+            readings_.push_back(std::move(match));
+            return keep(before, out);
+        }
+        readings_ = before->readings;
+        finished_ = false;
+        return Result::kRefused;
+    }
+    // Takes back n commits; n_events: how many events they had given. False: fewer commits are kept.
+    bool rollback(int64_t n, int64_t& n_events) {
+        n_events = 0;
+        if (n < 0 || n > n_past()) return false;
+        for (int64_t k = 0; k < n; ++k) {
+            n_events += past_.back()->n_events;
+            if (k == n - 1) {
+                readings_ = past_.back()->readings;
+                finished_ = past_.back()->finished;
+            }
+            past_.pop_back();
+        }
+        n_commits_ -= n;
+        return true;
+    }
+
+  private:
+    static constexpr size_t kMostReadings = 10'000;
+    struct Past {
+        std::vector<Reading> readings;
+        int64_t n_events;  // of the commit after it
+        bool finished;
+    };
+    std::shared_ptr<const Program> program_;
+    int64_t most_back_, n_commits_ = 0;
+    bool finished_ = false;
+    std::vector<Reading> readings_, next_;
+    std::vector<int32_t> first_, chain_;  // the readings in next_ by instruction; chain_: others of the same one
+    std::vector<int32_t> passed_;         // instructions without text that were passed since the last byte
+    std::vector<Event> begin_;            // events before any text: part of the first commit
+    std::deque<std::shared_ptr<const Past>> past_;  // shared with forks
+
+    const Instruction& instruction(const Reading& reading) const { return program_->instructions[size_t(reading.pc)]; }
+
+    Result keep(const std::shared_ptr<Past>& before, std::vector<Event>& out) {
+        if (readings_.empty()) {
+            readings_ = before->readings;
+            return Result::kRefused;
+        }
+        out = release();
+        if (n_commits_ == 0) out.insert(out.begin(), begin_.begin(), begin_.end());
+        before->n_events = int64_t(out.size());
+        past_.push_back(before);
+        if (n_past() > most_back_) past_.pop_front();
+        ++n_commits_;
+        return Result::kTaken;
+    }
+
+    // --- one byte ----------------------------------------------------------------------------------------------------
+
+    static void put_text(Reading& reading, EventKind kind, const char* p, size_t n) {
+        if (kind != EventKind::kSilent && n) reading.list.grow(kind, reading.tag(), nullptr, p, n);
+    }
+    void step(Reading& reading, uint8_t c) {
+        const Instruction& i = instruction(reading);
+        const char b = char(c);
+        switch (i.op) {
+            case Op::kLiteral: {
+                const std::string& text = program_->literals[size_t(i.a)];
+                if (text[size_t(reading.at)] != b) return;
+                put_text(reading, i.kind, &b, 1);
+                if (size_t(++reading.at) == text.size()) reading.enter(reading.pc + 1);
+                add(std::move(reading));
+                return;
+            }
+            case Op::kText: step_text(reading, i, c); return;
+            case Op::kAutomaton: {
+                reading.at = program_->automata[size_t(i.a)].next(reading.at, c);
+                if (reading.at < 0) return;
+                put_text(reading, i.kind, &b, 1);
+                add(std::move(reading));
+                return;
+            }
+            case Op::kDocument: {
+                const Document::Step taken = reading.document.take(c, reading.list, reading.tag());
+                if (taken != Document::Step::kRefused) add_taken(reading, taken);
+                return;
+            }
+            default: return;
+        }
+    }
+    void step_text(Reading& reading, const Instruction& i, uint8_t c) {
+        const WordFinder& finder = program_->texts[size_t(i.a)];
+        reading.at = finder.next(reading.at, c);
+        reading.held.push_back(char(c));
+        const std::vector<EndWord>& found = finder.found(reading.at);
+        if (found.empty()) {
+            const size_t n = reading.held.size() - size_t(finder.depth(reading.at));
+            put_text(reading, i.kind, reading.held.data(), n);
+            reading.held.erase(0, n);
+            add(std::move(reading));
+            return;
+        }
+        for (const EndWord& word : found) {
+            if (word.target < 0) continue;
+            Reading after = reading;
+            put_text(after, i.kind, reading.held.data(), reading.held.size() - word.text.size());
+            after.enter(word.target);
+            add(std::move(after));
+        }
+    }
+    void add_taken(Reading& reading, Document::Step taken) {
+        if (taken == Document::Step::kEnded) {
+            reading.document = Document();
+            reading.enter(reading.pc + 1);
+        }
+        add(std::move(reading));
+    }
+    // --- the readings after a byte -----------------------------------------------------------------------------------
+
+    // Adds a reading, all readings in which it passes instructions without text, and those in which its part ends here
+    // although it could go on. If only the end of the text can follow, the latter are made by finish() alone.
+    void add(Reading&& start) {
+        std::vector<Reading> todo;
+        todo.push_back(std::move(start));
+        while (!todo.empty()) {
+            Reading reading = std::move(todo.back());
+            todo.pop_back();
+            if (is_there(reading)) continue;
+            const Instruction& i = instruction(reading);
+            switch (i.op) {
+                case Op::kJump:
+                case Op::kSplit:
+                    if (i.op == Op::kSplit) {
+                        todo.push_back(reading);
+                        todo.back().enter(i.b);
+                    }
+                    reading.enter(i.a);
+                    todo.push_back(std::move(reading));
+                    break;
+                case Op::kEmit:
+                    emit(reading, i);
+                    reading.enter(reading.pc + 1);
+                    todo.push_back(std::move(reading));
+                    break;
+                case Op::kMatch: next_.push_back(std::move(reading)); break;
+                default: {
+                    Reading after;
+                    const bool leaves = (finished_ || program_->leads_on[size_t(reading.pc) + 1]) && may_leave(reading, after);
+                    next_.push_back(std::move(reading));
+                    if (leaves) todo.push_back(std::move(after));
+                }
+            }
+        }
+    }
+    // Whether the part that is being read may end here; sets `after` to the reading after it.
+    bool may_leave(const Reading& reading, Reading& after) const {
+        const Instruction& i = instruction(reading);
+        bool may = false;
+        if (i.op == Op::kText) may = i.b;
+        if (i.op == Op::kAutomaton) may = program_->automata[size_t(i.a)].accept[size_t(reading.at)];
+        if (i.op == Op::kDocument) may = reading.document.is_root_number();
+        if (!may) return false;
+        after = reading;
+        if (i.op == Op::kText) put_text(after, i.kind, reading.held.data(), reading.held.size());
+        if (i.op == Op::kDocument) {
+            after.document.end(after.list, after.tag());
+            after.document = Document();
+        }
+        after.enter(reading.pc + 1);
+        return true;
+    }
+    void emit(Reading& reading, const Instruction& i) {
+        if (i.kind == EventKind::kTagBegin) {
+            reading.open_tags.push_back(reading.n_tags++);
+            reading.list.add(i.kind, reading.tag(), nullptr, {}, i.a);
+            return;
+        }
+        reading.list.add(i.kind, reading.tag());
+        if (i.kind == EventKind::kTagEnd) reading.open_tags.pop_back();
+    }
+    // Whether a preferred reading can only go on as this one; notes the reading otherwise.
+    bool is_there(const Reading& reading) {
+        const Op op = instruction(reading).op;
+        if (op == Op::kSplit || op == Op::kJump || op == Op::kEmit) {
+            if (std::find(passed_.begin(), passed_.end(), reading.pc) != passed_.end()) return true;
+            passed_.push_back(reading.pc);
+            return false;
+        }
+        int32_t& first = first_[size_t(reading.pc)];
+        for (int32_t k = first; k >= 0; k = chain_[size_t(k)]) {
+            const Reading& other = next_[size_t(k)];
+            if (other.is_like(reading) && (op != Op::kDocument || other.document.is_like(reading.document))) return true;
+        }
+        chain_.push_back(first);
+        first = int32_t(next_.size());
+        return false;
+    }
+    // Makes the added readings the current ones.
+    void advance() {
+        readings_.swap(next_);
+        next_.clear();
+        for (const Reading& reading : readings_) first_[size_t(reading.pc)] = -1;
+        chain_.clear();
+        passed_.clear();
+    }
+
+    // --- events ------------------------------------------------------------------------------------------------------
+
+    // Takes out the events with which all readings begin. Text is given up to the last whole character.
+    std::vector<Event> release() {
+        std::vector<Event> out;
+        std::vector<Event>& first = readings_[0].list.events;
+        size_t n = 0;           // events on which all agree
+        size_t n_shared = 0;    // bytes of the next event on which all agree
+        bool is_shared = false;  // whether all have the next event, with different texts
+        for (; n < first.size(); ++n) {
+            bool is_same = true, is_begun = true;
+            size_t shared = first[n].text.size();
+            for (size_t k = 1; k < readings_.size(); ++k) {
+                const std::vector<Event>& other = readings_[k].list.events;
+                if (other.size() <= n || !same_head(first[n], other[n])) {
+                    is_same = is_begun = false;
+                    break;
+                }
+                const std::string &a = first[n].text, &b = other[n].text;
+                size_t common = 0;
+                while (common < shared && common < b.size() && a[common] == b[common]) ++common;
+                if (common < a.size() || common < b.size()) is_same = false;
+                shared = common;
+            }
+            // the last event of a reading may still grow, so its text counts as a beginning
+            for (const Reading& reading : readings_)
+                if (!finished_ && is_growing(first[n].kind) && reading.list.events.size() == n + 1) is_same = false;
+            if (is_same) continue;
+            is_shared = is_begun && is_growing(first[n].kind);
+            n_shared = shared;
+            break;
+        }
+        if (is_shared) n_shared -= unfinished_bytes(first[n].text.substr(0, n_shared));
+        const bool gives_part = is_shared && (n_shared || first[n].is_first);
+        out.assign(first.begin(), first.begin() + int64_t(n));
+        if (gives_part) {
+            out.push_back(first[n]);
+            out.back().text.resize(n_shared);
+        }
+        for (Reading& reading : readings_) {
+            std::vector<Event>& events = reading.list.events;
+            if (gives_part) {
+                events[n].text.erase(0, n_shared);
+                events[n].is_first = false;
+            }
+            const bool is_empty = gives_part && events[n].text.empty();
+            events.erase(events.begin(), events.begin() + int64_t(n + is_empty));
+        }
+        return out;
+    }
+};
+
+}  // namespace wfsa
