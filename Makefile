@@ -81,8 +81,8 @@ $(STAMPS)/packages: $(STAMPS)/demo-packages
 	$(PIP) -r $(STAMPS)/packages.txt
 	@touch $@
 
-# An editable install provides the `wfsa` command and the package's metadata. The engine is built before it, since pip
-# would compile it otherwise. An edit of the engine needs no new install.
+# An editable install provides the `wfsa` command and the package's metadata. The engine is built before it, so that
+# setup.py does not compile it for pip. An edit of the engine needs no new install.
 $(STAMPS)/install: pyproject.toml setup.py $(STAMPS)/packages | $(STAMPS)/engine
 	$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@

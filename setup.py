@@ -33,6 +33,7 @@ from typing import Any, ClassVar
 
 from setuptools import Extension, find_packages, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.modified import newer_group
 
 ROOT = Path(__file__).parent
 
@@ -102,6 +103,15 @@ class BuildExt(build_ext):
                 translated = translate.extensions() + translated  # the first of them takes longest
             self.distribution.ext_modules = translated
         super().finalize_options()
+
+    def run(self) -> None:
+        # setuptools compiles for an editable installation in an empty folder, also what is built in the tree.
+        if not (self.editable_mode and all(map(self.is_built, self.extensions))):
+            super().run()
+
+    def is_built(self, module: Extension) -> bool:
+        """Whether the module is in the tree, newer than all that it is made from."""
+        return not newer_group([*module.sources, *module.depends], str(ROOT / self.get_ext_filename(module.name)))
 
 
 # The files that a Cython or C++ file reads: headers by their path under ext/, and types of other modules of wfsa._ext.
