@@ -8,7 +8,7 @@
 ``compile`` takes a schema, a type, a list of strings or a compiled pattern.
 Grammars: ``compile_lark``, ``compile_gbnf``, ``compile_regex``, ``GrammarBuilder``; sets of strings: ``compile_texts``;
 tools: ``compile_tools``, ``read_calls``; batches: ``fill_bitmasks``, ``allocate_bitmask``, ``apply_bitmask_inplace``;
-answers as they are written: ``Events``;
+answers as they are written: ``Events``, ``partial``;
 drafts of speculative decoding: ``fill_draft_tree``, ``fill_draft_chain``; ``generate`` is the shortest way from prompts
 to documents.
 
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from wfsa.constraint import Constraint
     from wfsa.errors import WfsaError
     from wfsa.events.events import Events
+    from wfsa.events.partial import partial
     from wfsa.grammar.ir import GrammarBuilder
     from wfsa.grammar_constraint import GrammarConstraint
     from wfsa.inspect.check_schema import check_json_schema
@@ -82,6 +83,7 @@ __all__ = [
     "generate",
     "integrations",
     "load",
+    "partial",
     "read_calls",
 ]
 
@@ -113,6 +115,7 @@ _MODULES = {
     "fill_draft_chain": "_ext.drafts",
     "fill_draft_tree": "_ext.drafts",
     "generate": "integrations.generate",
+    "partial": "events.partial",
     "read_calls": "calls",
 }
 

@@ -1,0 +1,177 @@
+"""Partial values: those of the completed prefix, after every byte, for every rollback and fork."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+from datetime import date
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typing_extensions import TypedDict
+
+import wfsa
+from tests.events.test_documents import ANY, documents
+
+
+def completed(text: str) -> Any:
+    """Return the value of a prefix, closed in the simplest way, without open members, numbers and literals.
+
+    Returns `Ellipsis` before a value begins.
+    """
+    closers: list[str] = []
+    in_string = is_key = False
+    last = 0  # the end of the prefix
+    expects_key = False
+    k = 0
+    while k < len(text):
+        c = text[k]
+        if in_string:
+            if c == "\\":
+                width = 6 if text[k + 1 : k + 2] == "u" else 2
+                if k + width > len(text):
+                    break
+                unit = text[k : k + width].lower()
+                if width == 6 and unit[2] == "d" and unit[3] in "89ab":  # a high surrogate waits for its low half
+                    following = text[k + 6 : k + 12]
+                    if len(following) < 6 and (not following or following[0] == "\\"):
+                        if not following[1:2] or following[1] == "u":
+                            break
+                k += width
+            elif c == '"':
+                in_string = False
+                k += 1
+            else:
+                k += 1
+            if not is_key:
+                last = k
+            continue
+        if c == '"':
+            in_string, is_key = True, expects_key
+            if not is_key:
+                last = k + 1
+        elif c in "{[":
+            closers.append("}" if c == "{" else "]")
+            expects_key = c == "{"
+            last = k + 1
+        elif c in "}]":
+            closers.pop()
+            last = k + 1
+            expects_key = False
+        elif c == ",":
+            last = k
+            expects_key = closers[-1] == "}"
+        elif c == ":":
+            expects_key = False
+        elif c in " \n" and text[k - 1 : k].isdigit():
+            last = k
+        elif c in "el" and text[: k + 1].endswith(("true", "false", "null")):
+            last = k + 1
+        k += 1
+    prefix = text[:last]
+    if not prefix.strip():
+        return ...
+    if in_string and not is_key:
+        prefix += '"'
+    return json.loads(prefix + "".join(reversed(closers)))
+
+
+@given(documents())
+def test_value_is_that_of_the_completed_prefix(text: str) -> None:
+    partial, data = wfsa.partial(ANY), text.encode()
+    for n, byte in enumerate(data, 1):
+        partial.commit(byte)
+        value = completed(data[:n].decode("utf-8", "ignore"))
+        assert partial.value == (None if value is ... else value)
+        assert partial.has_value == (value is not ...)
+    partial.finish()
+    assert partial.is_complete
+    assert partial.value == json.loads(text)
+    assert json.dumps(partial.value) == json.dumps(json.loads(text))  # the order of members, ints and floats
+
+
+@given(documents(), st.data())
+def test_rollbacks_and_forks_restore_the_value(text: str, data: st.DataObject) -> None:
+    whole = text.encode()
+    partial = wfsa.partial(ANY)
+    lengths, values = [0], [None]
+    while lengths[-1] < len(whole):
+        action = data.draw(st.sampled_from(("commit", "commit", "commit", "rollback", "fork")))
+        if action == "commit":
+            end = min(len(whole), lengths[-1] + data.draw(st.integers(1, 9)))
+            partial.commit_bytes(whole[lengths[-1] : end])
+            lengths.append(end)
+            values.append(copy.deepcopy(partial.value))
+        elif action == "rollback":
+            n = data.draw(st.integers(0, min(4, len(lengths) - 1)))
+            partial.rollback(n)
+            del lengths[len(lengths) - n :], values[len(values) - n :]
+        else:
+            left, partial = partial, partial.fork()
+            left.commit_bytes(whole[lengths[-1] :])
+        assert partial.value == values[-1]
+    partial.finish()
+    assert partial.value == json.loads(text)
+
+
+def test_second_member_of_a_name_replaces_the_first() -> None:
+    partial = wfsa.partial(ANY)
+    partial.commit_bytes(b'{"a":[1],"b":2,"a":')
+    assert partial.value == {"a": [1], "b": 2}
+    partial.commit_bytes(b'"x')
+    assert partial.value == {"a": "x", "b": 2}
+    partial.rollback()
+    assert partial.value == {"a": [1], "b": 2}
+
+
+def test_refused_tokens_change_nothing() -> None:
+    partial = wfsa.partial(ANY)
+    partial.commit_bytes(b'{"a":"x')
+    with pytest.raises(wfsa.errors.DecodingError):
+        partial.commit_tokens([ord("y"), ord('"'), ord('"')])
+    assert partial.value == {"a": "x"} and partial.n_commits == 1
+    partial.reset()
+    assert not partial.has_value and partial.value is None
+
+
+@dataclasses.dataclass
+class Point:
+    x: float
+    y: float = 0.0
+
+
+class Address(TypedDict):
+    street: str
+    town: str
+
+
+def test_values_of_types_miss_what_has_not_come() -> None:
+    pydantic = pytest.importorskip("pydantic")
+
+    class Person(pydantic.BaseModel):  # type: ignore[name-defined,misc]
+        name: str
+        born: date
+        points: list[Point] = pydantic.Field(default_factory=list)
+        address: Address | None = None
+        nick: str = pydantic.Field(default="-", alias="nickName")
+
+    partial = wfsa.partial(ANY)
+    assert partial.value_of(Person) is None
+    partial.commit_bytes(b'{"name":"Zo')
+    person = partial.value_of(Person)
+    assert isinstance(person, Person)
+    assert person.name == "Zo" and person.model_fields_set == {"name"}
+    assert not hasattr(person, "born") and person.nick == "-"
+    partial.commit_bytes(b'e","born":"2026-01-31","points":[{"x":1,"y":2},{"x":3')
+    person = partial.value_of(Person)
+    assert person.born == date(2026, 1, 31) and person.points[0] == Point(1.0, 2.0)
+    assert isinstance(person.points[1], Point) and not hasattr(person.points[1], "x")
+    partial.commit_bytes(b'}],"address":{"street":"Via')
+    person = partial.value_of(Person)
+    assert person.points[1].x == 3.0 and person.address == {"street": "Via"}
+    partial.commit_bytes(b'","town":"Rome"},"nickName":"Z"}')
+    assert partial.value_of(Person) == Person.model_validate(partial.value)
+    assert partial.value_of(dict) == partial.value
