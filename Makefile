@@ -208,7 +208,7 @@ $(INTEGRATIONS)/installed: pyproject.toml tests/integrations/requirements.txt te
 
 # genlm-control imports vLLM if it is installed, and configures it differently, so its tests have a process of their own.
 SERVER_TESTS := $(addprefix tests/integrations/,test_sglang.py test_vllm.py test_vllm_drafts.py test_vllm_server.py test_tool_formats.py)
-LIBRARY_TESTS := $(addprefix tests/integrations/,test_mlx_lm.py test_outlines.py test_exllamav3.py)
+LIBRARY_TESTS := $(addprefix tests/integrations/,test_mlx_lm.py test_mlx_lm_server.py test_outlines.py test_exllamav3.py)
 GENLM_TESTS := tests/integrations/test_genlm_control.py
 
 integrations: build $(INTEGRATIONS)/installed

@@ -171,8 +171,9 @@ PACKAGE: dict[str, set[str]] = {
     "wfsa/items/backends": {"wfsa/_ext", "wfsa/errors.py", "wfsa/items"},
     "wfsa/decoding": {"wfsa/_ext", "wfsa/constraint.py", "wfsa/errors.py", "wfsa/items", "wfsa/model_cache.py"},
     "wfsa/integrations": {
-        *SCHEMA, "wfsa/_ext", "wfsa/arguments.py", "wfsa/bitmask", "wfsa/compile_options.py", "wfsa/compiler.py",
-        "wfsa/constraint.py", "wfsa/errors.py", "wfsa/fleet", "wfsa/fleet/store", "wfsa/vocab",
+        *SCHEMA, "grammar/structural_tag", "wfsa/_ext", "wfsa/arguments.py", "wfsa/bitmask", "wfsa/compile_options.py",
+        "wfsa/compiler.py", "wfsa/constraint.py", "wfsa/errors.py", "wfsa/fleet", "wfsa/fleet/store",
+        "wfsa/requests.py", "wfsa/vocab",
     },
     "wfsa/__init__.py": {
         "grammar", *SCHEMA, "wfsa/_ext", "wfsa/bitmask", "wfsa/caches.py", "wfsa/calls.py", "wfsa/compile_any.py",

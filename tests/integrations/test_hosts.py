@@ -67,3 +67,9 @@ def test_what_is_not_enforced_is_logged(caplog: pytest.LogCaptureFixture) -> Non
     schema = {"properties": {"a": {"items": {"minimum": 0}, "contains": {"multipleOf": 7.5}, "maxContains": 90_000}}}
     constraints.of("json", json.dumps({**schema, "additionalProperties": False}))
     assert "contains at '/properties/a' of a request: not enforced: an array needs more than" in caplog.text
+
+
+def test_what_a_structural_tag_does_not_enforce_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    form = {"type": "json_schema", "json_schema": {"properties": {"a": {"type": "array", "uniqueItems": True}}}}
+    Constraints(byte_vocab(), Settings()).of("structural_tag", json.dumps({"format": form}))
+    assert "uniqueItems at '/format/json_schema/properties/a' of a request: arrays with equal items" in caplog.text

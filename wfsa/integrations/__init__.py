@@ -8,6 +8,7 @@
     wfsa.integrations.sglang                 a grammar backend of SGLang
     wfsa.integrations.serving                the parts that these two share
     wfsa.integrations.mlx_lm                 logits processors of MLX-LM
+    wfsa.integrations.mlx_lm_server          the server of MLX-LM, with constraints
     wfsa.integrations.outlines               processors for Outlines' generators
     wfsa.integrations.genlm_control          a potential of genlm-control
     wfsa.integrations.exllamav3              a filter of ExLlamaV3

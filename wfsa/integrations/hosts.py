@@ -1,10 +1,14 @@
-"""Names and versions of the programs that integrations serve, for error messages."""
+"""Names and versions of the programs that integrations serve, for error messages; and wrapping of their functions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Final
+
+WRAPPED: Final = "__wfsa_original__"  # the attribute of a wrapped function that holds the original
 
 
 def name_and_version(package: str) -> str:
@@ -37,3 +41,15 @@ def unknown_call_message(package: str, written_for: str, call: str) -> str:
     """Returns the message for a program that calls its integration in a way that `written_for` does not."""
     program = name_and_version(package)
     return f"{program} {call}, which {written_for} does not: wfsa is written for {written_for}; install that"
+
+
+def wrap(holder: Any, name: str, around: Callable[..., Any]) -> None:
+    """Wraps a method of a class or a function of a module; `around` gets the original first."""
+    original = getattr(holder, name)
+
+    @functools.wraps(original)
+    def wrapped(*args: Any, **keywords: Any) -> Any:
+        return around(original, *args, **keywords)
+
+    setattr(wrapped, WRAPPED, original)
+    setattr(holder, name, wrapped)

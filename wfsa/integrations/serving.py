@@ -102,7 +102,8 @@ class Constraints:
         if self.settings.store is None:
             constraint.expand_in_background(n_texts=2)
         report = getattr(constraint, "report", None)
-        if self._options.lenient and report is not None:  # else nothing is left out
+        if report is not None and (self._options.lenient or getattr(constraint, "source", None) is None):
+            # A schema on its own is enforced as a whole unless lenient; in a tag, uniqueItems is not.
             for entry in report.widened:
                 _LOG.warning("%s at %r of a request: %s", entry.keyword or "a condition", entry.pointer, entry.note)
 

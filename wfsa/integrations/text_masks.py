@@ -30,6 +30,7 @@ from wfsa.bitmask.allocate import words_for
 from wfsa.constraint import Constraint
 from wfsa.errors import StateError
 from wfsa.integrations.prefix_states import PrefixStates
+from wfsa.integrations.token_limit import TokenLimit, fill_within
 
 Tokens = npt.NDArray[np.int32]
 Words = npt.NDArray[np.int32]
@@ -67,8 +68,13 @@ class TextMasks:
         self._prompts.clear()
         self._states.clear()
 
-    def after(self, row: Tokens, width: int, prompt_length: int | None = None) -> Words:
+    def after(
+        self, row: Tokens, width: int, prompt_length: int | None = None, limit: TokenLimit | None = None,
+        wrap_up: int = 0,
+    ) -> Words:  # fmt: skip
         """Returns int32[ceil(V/32)], the mask after a row of int32[n] tokens, for a model with `width` logits.
+
+        limit, wrap_up: the number of tokens within which the text is completed.
 
         A text that has ended may only end again. Raises StateError if the model is narrower than the vocabulary, or a
         token of the text is not allowed.
@@ -88,16 +94,25 @@ class TextMasks:
         if state.is_finished():
             return self.ends()
         words: Words = allocate_bitmask(1, self.size)[0]
-        state.fill_bitmask(words)
+        if limit is None:
+            state.fill_bitmask(words)
+        else:
+            fill_within(
+                [state], [limit.budget(state)],
+                lambda left: state.fill_bitmask(words, max_tokens=left[0], wrap_up=wrap_up), [limit],
+            )  # fmt: skip
         return words
 
-    def after_or_end(self, row: Tokens, width: int, prompt_length: int | None = None) -> Words:
+    def after_or_end(
+        self, row: Tokens, width: int, prompt_length: int | None = None, limit: TokenLimit | None = None,
+        wrap_up: int = 0,
+    ) -> Words:  # fmt: skip
         """Like `after`, but returns the mask of the end tokens after an error, which the program cannot handle.
 
         The first error is stored for :meth:`check`. It is raised if the model has no logits for an end token.
         """
         try:
-            return self.after(row, width, prompt_length)
+            return self.after(row, width, prompt_length, limit, wrap_up)
         except Exception as error:
             if min(self.start.stop_token_ids, default=width) >= width:
                 raise

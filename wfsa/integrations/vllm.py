@@ -29,7 +29,6 @@ Tested with vLLM 0.32.0 (CPU); written for 0.32 and 0.33.
 
 from __future__ import annotations
 
-import functools
 import weakref
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
@@ -37,11 +36,10 @@ from dataclasses import fields
 from typing import Any, Literal, get_args
 
 from wfsa.errors import WfsaError
+from wfsa.integrations.hosts import WRAPPED, wrap
 from wfsa.integrations.serving import Constraints, Settings, vocabulary_of
 from wfsa.integrations.vllm_requests import BACKEND, KINDS, is_on, settings_of
 from wfsa.vocab import Vocab
-
-_WRAPPED = "__wfsa_original__"
 
 
 def register() -> None:
@@ -70,28 +68,16 @@ def register() -> None:
                 f"wfsa does not know this vLLM ({vllm.__version__}): {where}.{name} is not there; it is written for "
                 "0.32 and 0.33: install one of them, or leave wfsa out of VLLM_PLUGINS"
             )
-    if hasattr(SamplingParams._validate_structured_outputs, _WRAPPED):
+    if hasattr(SamplingParams._validate_structured_outputs, WRAPPED):
         return
     _name_backend(config)
-    _wrap(InputProcessor, "__init__", _make_input_processor)
-    _wrap(SamplingParams, "_validate_structured_outputs", _validate)
-    _wrap(StructuredOutputManager, "__init__", _make_manager)
-    _wrap(StructuredOutputManager, "grammar_init", _grammar_init)
-    _wrap(StructuredOutputManager, "grammar_bitmask", _grammar_bitmask)
-    _wrap(StructuredOutputManager, "_async_submit_fill_bitmask", _submit)
-    _wrap(Scheduler, "update_draft_token_ids", _draft)
-
-
-def _wrap(holder: Any, name: str, around: Any) -> None:
-    """Wraps a method of a class or a function of a module; `around` gets the original first."""
-    original = getattr(holder, name)
-
-    @functools.wraps(original)
-    def wrapped(*args: Any, **keywords: Any) -> Any:
-        return around(original, *args, **keywords)
-
-    setattr(wrapped, _WRAPPED, original)
-    setattr(holder, name, wrapped)
+    wrap(InputProcessor, "__init__", _make_input_processor)
+    wrap(SamplingParams, "_validate_structured_outputs", _validate)
+    wrap(StructuredOutputManager, "__init__", _make_manager)
+    wrap(StructuredOutputManager, "grammar_init", _grammar_init)
+    wrap(StructuredOutputManager, "grammar_bitmask", _grammar_bitmask)
+    wrap(StructuredOutputManager, "_async_submit_fill_bitmask", _submit)
+    wrap(Scheduler, "update_draft_token_ids", _draft)
 
 
 def _name_backend(config: Any) -> None:
@@ -169,10 +155,10 @@ def _open_gates() -> None:
     from vllm.entrypoints.generate.beam_search.offline import BeamSearchOfflineMixin
     from vllm.parser import abstract_parser
 
-    if hasattr(BeamSearchOfflineMixin._init_beam_search_structured_output, _WRAPPED):
+    if hasattr(BeamSearchOfflineMixin._init_beam_search_structured_output, WRAPPED):
         return
-    _wrap(BeamSearchOfflineMixin, "_init_beam_search_structured_output", _begin_beam_search)
-    _wrap(abstract_parser, "_xgrammar_supports", _supports)
+    wrap(BeamSearchOfflineMixin, "_init_beam_search_structured_output", _begin_beam_search)
+    wrap(abstract_parser, "_xgrammar_supports", _supports)
 
 
 def _begin_beam_search(original: Any, self: Any, structured_outputs: Any, tokenizer: Any) -> Any:
