@@ -16,32 +16,38 @@ from wfsa.items.backends import triton_kernels as kernels
 
 TARGET = GPUTarget("cuda", 90, 32)
 TYPES = {
-    "nodes_ptr": "*i64", "scores_ptr": "*fp32", "valid_ptr": "*i8", "logits_ptr": "*fp32", "keys_ptr": "*i64",
+    "nodes_ptr": "*i64", "scores_ptr": "*fp32", "valid_ptr": "*i8", "logits_ptr": "*fp32", "parts_ptr": "*fp32",
+    "list_ptr": "*i64", "thin_ptr": "*i64",
     "which_ptr": "*i64", "meta": "*i64", "codes_ptr": "*i16", "lengths_ptr": "*u8", "out_nodes": "*i64",
     "out_scores": "*fp32", "out_valid": "*i8", "tokens_ptr": "*i64", "filter_stride": "i64", "N_LEAVES": "i64",
     "N_HEAD": "i64", "rows_ptr": "*i64", "dead_ptr": "*i64",
 }  # fmt: skip
 SHAPE = kernels.Shape(4, 2, 32, 6, 65535, False, False, False, False, 0)
-CONSTANTS: dict[str, Any] = {"S": SHAPE, "NORM": 0, "K": 128, "COUNT": False, "BLOCK": 1024, "STEPS": 12, "BITS": True}
+CONSTANTS: dict[str, Any] = {
+    "S": SHAPE, "NORM": 0, "K": 128, "COUNT": True, "BLOCK": 4096, "STEPS": 12, "BITS": True, "FEW": 128, "MANY": 2048,
+    "PARTS": 0, "PART": 8192, "SEGMENT": 0,
+}  # fmt: skip
 EVERYTHING = {"S": SHAPE._replace(csr=True, ragged=True, has_high=True, has_end=True, filter=2)}
 VARIANTS: list[tuple[Any, dict[str, Any]]] = [
     (kernels.advance, {"BLOCK": 128}),
     (kernels.advance, {"BLOCK": 128, **EVERYTHING}),
     (kernels.scan, {"BLOCK": 128}),
     (kernels.scan, {"BLOCK": 128, "BITS": False, **EVERYTHING}),
-    (kernels.candidates, {"K": 16, "COUNT": True}),
-    (kernels.candidates, {}),
-    *((kernels.candidates, {"K": 64, "COUNT": True, "NORM": norm, **EVERYTHING}) for norm in (1, 2, 3)),
-    (kernels.candidates, {"K": 64, "COUNT": True, "NORM": 2, "S": SHAPE._replace(filter=1, has_end=True, ragged=True)}),
-    (kernels.select, {"K": 16, "COUNT": True}),
-    (kernels.select, EVERYTHING),
+    *((kernels.norms, {"PARTS": 16, "NORM": norm}) for norm in (0, 1)),
+    (kernels.candidates, {"BLOCK": 256}),
+    (kernels.candidates, {"PARTS": 64}),
+    *((kernels.candidates, {"NORM": norm, **EVERYTHING}) for norm in (1, 2, 3)),
+    (kernels.candidates, {"NORM": 2, "S": SHAPE._replace(filter=1, has_end=True, ragged=True)}),
+    (kernels.thin, {"SEGMENT": 8192}),
+    (kernels.select, {"K": 16, "FEW": 1024, "MANY": 8192}),
+    (kernels.select, {"K": 512, "COUNT": False, "FEW": 1024, "MANY": 8192, "SEGMENT": 8192, **EVERYTHING}),
 ]
 
 
 def compile_kernel(kernel: Any, constants: dict[str, Any]) -> int:
     """Compile a kernel and return the bytes of its machine code."""
     types = dict(TYPES)
-    if kernel is kernels.advance:
+    if kernel in (kernels.advance, kernels.thin):
         types["out_ptr"] = "*i64"
     if kernel is kernels.scan and not constants.get("BITS", True):
         types["out_ptr"] = "*fp32"

@@ -89,16 +89,19 @@ def test_hubs(layout: Any, much: bool) -> None:
             beams = after
 
 
-def test_sorted_merge(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks wider than the limit for counting are merged by sorting."""
-    monkeypatch.setattr("wfsa.items.backends.triton.COUNTED_WIDTH", 0)
+@pytest.mark.parametrize("norm", ["full", "level"])
+def test_long_lists_and_wide_vocabularies(monkeypatch: pytest.MonkeyPatch, norm: Any) -> None:
+    """With small blocks: beams that give the best of each block, a list of many windows and segments, norms in parts."""
+    small = {"FEW": 4, "MANY": 16, "FEW_LISTED": 16, "MANY_LISTED": 32, "FUSED_LOGITS": 16, "BLOCK": 8}
+    for name, value in {**small, "COUNTED_WIDTH": 0}.items():
+        monkeypatch.setattr(f"wfsa.items.backends.triton.{name}", value)
     rng = np.random.default_rng(8)
-    index = ItemIndex.build(rng.integers(0, 40, (300, 2)), vocab_size=40, head_depth=0)
-    items, beams = TritonItems(index, DEVICE), Beams.start(index, 1, 3)
+    index = ItemIndex.build(rng.integers(0, 40, (600, 2)), vocab_size=40, head_depth=0)
+    items, beams = TritonItems(index, DEVICE), Beams.start(index, 2, 11)
     for _ in range(2):
-        logits = rng.normal(size=(1, 3, 40)).astype(np.float32)
-        after = index.beam_step(beams, logits)
-        same_beams(after, back(items.beam_step(on(beams), torch.tensor(logits, device=DEVICE))), 2e-6)
+        logits = rng.normal(size=(2, 11, 40)).astype(np.float32)
+        after = index.beam_step(beams, logits, normalise=norm)
+        same_beams(after, back(items.beam_step(on(beams), torch.tensor(logits, device=DEVICE), normalise=norm)), 2e-6)
         beams = after
 
 

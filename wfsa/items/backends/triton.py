@@ -4,13 +4,11 @@
     beams = items.beam_step(beams, logits)
 
 The arrays on the device, ``children`` and the checks of arguments are those of TorchItems. ``beam_step`` launches
-``candidates`` (one program per beam: log-sum-exp, scan of the node's own entries, its best K) and ``select`` (one
-program per request). There is no work list and no bound on its length, so beams may share nodes, and the arguments
-``level`` and ``distinct`` make no difference. No grid and no shape depends on values: a step can be captured in a CUDA
-graph.
+``candidates`` (one program per beam: log-sum-exp, scan of the node's own entries) and ``select`` (one program per
+request); wide vocabularies and long lists have a kernel more each. Beams may share nodes, and the arguments ``level``
+and ``distinct`` make no difference. No grid and no shape depends on values: a step can be captured in a CUDA graph.
 
-K, the width rounded up to a power of two, is at most ``MAX_WIDTH``: a request's best keys stay in one program's
-registers.
+The width is at most ``MAX_WIDTH``: a request's best keys stay in one program's registers.
 """
 
 from __future__ import annotations
@@ -32,10 +30,20 @@ from wfsa.items.index import ItemIndex
 from wfsa.items.live import LiveItems
 
 MAX_WIDTH: Final = 2048
-BLOCK: Final = 1024
 SCAN_BLOCK: Final = 128
-COUNTED_WIDTH: Final = 64
-"""Up to this K, blocks of keys are merged by counting (K² comparisons), above it by sorting networks."""
+BLOCK: Final = 4096
+"""Most logits that a program has in its registers."""
+FUSED_LOGITS: Final = 8192
+"""Up to this vocabulary, the log-sum-exp is part of ``candidates``; above it, programs of ``norms`` share it."""
+MAX_PARTS: Final = 64
+FEW: Final = 128
+"""Candidates of a beam that are added to the list as they are; of more, the best are added."""
+MANY: Final = 2048
+FEW_LISTED: Final = 1024
+MANY_LISTED: Final = 8192
+"""Lanes of ``select`` for short and for long lists."""
+COUNTED_WIDTH: Final = 128
+"""Up to this width, the chosen keys are put in order by counting (a comparison per pair), above it by sorting."""
 
 _NORMS: Final = {"full": 0, "level": 1, "valid": 2, "none": 3}
 
@@ -159,7 +167,6 @@ class TritonItems(TorchItems):
         n_requests, n_beams, width = self._check_step(beams, logits, width)
         if width > MAX_WIDTH:
             raise LimitError(f"the fused step can have at most {MAX_WIDTH} beams, got {width}; TorchItems has no limit")
-        k = max(triton.next_power_of_2(width), 16)
         n_steps = beams.sequences.shape[2]
         shape, device = (n_requests, width), logits.device
         nodes = torch.empty(shape, dtype=torch.int64, device=device)
@@ -168,17 +175,48 @@ class TritonItems(TorchItems):
         parents, tokens = (torch.empty(shape, dtype=torch.int32, device=device) for _ in range(2))
         sequences = torch.empty((*shape, n_steps + 1), dtype=torch.int32, device=device)
         if n_requests:
-            keys = torch.empty((n_requests, n_beams, k), dtype=torch.int64, device=device)
-            old = beams.nodes.contiguous()
+            old, own = beams.nodes.contiguous(), beams.valid.contiguous().view(torch.int8)
+            capacity = n_beams * self._listed(width)
+            listed = torch.empty((n_requests, capacity), dtype=torch.int64, device=device)
+            count = torch.zeros(n_requests, dtype=torch.int32, device=device)
+            logits = logits.contiguous()
+            norm, (parts, partial) = _NORMS[normalise], self._partial_norms(old, own, logits, _NORMS[normalise])
             kernels.candidates[(n_requests * n_beams,)](
-                old, beams.scores.contiguous(), beams.valid.contiguous().view(torch.int8), logits.contiguous(), keys,
-                *self._filter_arguments(filters, (n_requests,)), *self.arrays, n_beams, self.logits_size, **self.sizes_,
-                S=self._shape(filters), NORM=_NORMS[normalise], K=k, COUNT=k <= COUNTED_WIDTH,
-                BLOCK=BLOCK,
+                old, beams.scores.contiguous(), own, logits, partial, listed, count,
+                *self._filter_arguments(filters, (n_requests,)), *self.arrays, n_beams, capacity, width,
+                self.logits_size, **self.sizes_, S=self._shape(filters), NORM=norm, PARTS=parts, FEW=FEW, MANY=MANY,
+                BLOCK=min(triton.next_power_of_2(self.logits_size), BLOCK),
             )  # fmt: skip
+            thinned, segment = listed, 0
+            if capacity > 2 * MANY_LISTED:
+                segment, n_segments = MANY_LISTED, triton.cdiv(capacity, MANY_LISTED)
+                thinned = torch.empty((n_requests, n_segments * width), dtype=torch.int64, device=device)
+                kernels.thin[(n_requests, n_segments)](
+                    listed, count, thinned, capacity, thinned.shape[1], width, SEGMENT=segment, num_warps=8
+                )
+            k = max(triton.next_power_of_2(width), 16)
             kernels.select[(n_requests,)](
-                keys, old, beams.sequences.contiguous(), nodes, scores, valid.view(torch.int8), parents, tokens,
-                sequences, *self.arrays, n_beams, width, n_steps, self.logits_size, **self.sizes_, S=self.shape,
-                K=k, COUNT=k <= COUNTED_WIDTH, STEPS=self.tries[0].steps,
+                listed, count, thinned, old, beams.sequences.contiguous(), nodes, scores, valid.view(torch.int8),
+                parents, tokens, sequences, *self.arrays, n_beams, capacity, thinned.shape[1], width, n_steps,
+                self.logits_size, **self.sizes_, S=self.shape, K=k, COUNT=k <= COUNTED_WIDTH, FEW=FEW_LISTED,
+                MANY=MANY_LISTED, SEGMENT=segment, STEPS=self.tries[0].steps, num_warps=8,
             )  # fmt: skip
         return Beams(nodes, scores, valid, parents, tokens, sequences)
+
+    def _listed(self, width: int) -> int:
+        """Return the most keys that a beam adds to its request's list."""
+        most = max(self.levels.sizes) + (self.end_token is not None)
+        return min(most, FEW) if most <= FEW else max(FEW, min(most, width * triton.cdiv(most, MANY)))
+
+    def _partial_norms(self, nodes: Tensor, valid: Tensor, logits: Tensor, norm: int) -> tuple[int, Tensor]:
+        """Return the number of parts (0 if ``candidates`` reads the logits itself) and the parts' norms."""
+        if norm >= 2 or self.logits_size <= FUSED_LOGITS:
+            return 0, logits
+        parts = min(triton.next_power_of_2(triton.cdiv(self.logits_size, FUSED_LOGITS)), MAX_PARTS)
+        partial = torch.empty((nodes.numel(), 2, parts), dtype=torch.float32, device=logits.device)
+        part = triton.cdiv(self.logits_size, parts)
+        kernels.norms[(nodes.numel(), parts)](
+            nodes, valid, logits, partial, self.meta, self.logits_size, S=self.shape, NORM=norm, PARTS=parts,
+            PART=part, BLOCK=BLOCK,
+        )  # fmt: skip
+        return parts, partial

@@ -1,14 +1,21 @@
 """Kernels of the item step. One program per beam finds its candidates, and one per request takes the best of them.
 
-    candidates   grid B·M   log-sum-exp, ragged scan of the node's entries, the beam's best K keys
-    select       grid B     the best of the request's M·K keys, their nodes, scores and sequences
+    norms        grid B·M × parts   log-sum-exp of the logits in parts; only for wide vocabularies
+    candidates   grid B·M           log-sum-exp, ragged scan of the node's entries, keys that may be among the best
+    thin         grid B × segments  the best keys of a segment of a long list
+    select       grid B             the best keys of the request's list, their nodes, scores and sequences
     scan         grid n     logits or bits of the allowed tokens of n nodes
     advance      grid n/BLOCK   the node after a token, by binary search
 
-A loop runs as long as its own node needs: a hub costs the program of its beam, and no other beam. K is the width of the
-next beams, rounded up to a power of two. At most K candidates of one beam can be chosen, so the result is exact. Keys
-are those of backends/torch.py (score above beam and token). They are all different, so the rule for ties holds whatever
-the order of the programs.
+A loop runs as long as its own node needs: a hub costs the program of its beam, and no other beam. Keys are those of
+backends/torch.py (score above beam and token). They are all different, so the rule for ties holds whatever the order of
+the programs.
+
+**The list of a request** holds its candidates' keys without gaps. Each beam's program reserves places by one atomic
+addition, so a step costs what its candidates cost, and not M · K. Of every block of a hub's candidates only the best
+``width`` are kept, since no more can be chosen. The best of a list are found by bisection: a program counts the keys
+that are at least as large as a bound, and halves the interval of bounds until the count is right. That sorts nothing
+but the chosen keys.
 
 Functions without a grid are elementwise: they work for one node as a scalar and for many in a block alike. Arguments
 named ``*_ptr`` are the arrays of array_trie.py; a missing one is replaced by any other and never read. A kernel takes
@@ -32,6 +39,7 @@ with needs("wfsa.items.backends.triton_kernels", extra="items"):
 
 
 NO_KEY = tl.constexpr(-(1 << 63))
+MOST_KEY = tl.constexpr((1 << 63) - 1)
 ENDED = tl.constexpr(31)
 ENDED_LEAF = tl.constexpr((31 << 50) | (1 << 40))
 VALUE_MASK = tl.constexpr((1 << 40) - 1)
@@ -318,20 +326,43 @@ def make_keys(scores, rank, present):
 
 
 @triton.jit
-def best_of(best, more, K: tl.constexpr, COUNT: tl.constexpr):
-    """Return the K largest of two blocks of K keys, descending. ``best`` is already descending."""
-    if COUNT:
-        # The place of each key is the number of keys before it; only NO_KEY can be there twice.
-        n = tl.arange(0, K)
-        ahead = (best[None, :] > best[:, None]) | ((best[None, :] == best[:, None]) & (n[None, :] < n[:, None]))
-        other = more[None, :] > best[:, None]
-        place = tl.sum(ahead.to(tl.int32), 1) + tl.sum(other.to(tl.int32), 1)
-        more_ahead = (more[None, :] > more[:, None]) | ((more[None, :] == more[:, None]) & (n[None, :] < n[:, None]))
-        more_place = tl.sum(more_ahead.to(tl.int32), 1) + tl.sum((best[None, :] >= more[:, None]).to(tl.int32), 1)
-        kept = tl.sum(tl.where(place[:, None] == n[None, :], best[:, None], 0), 0)
-        return kept + tl.sum(tl.where(more_place[:, None] == n[None, :], more[:, None], 0), 0)
-    rising = tl.sort(more)
-    return tl.sort(tl.where(rising > best, rising, best), descending=True)
+def bound_of(keys, n_keys, n_best):
+    """Return a bound that the best ``n_best`` of a block's different keys reach and no other; all, if there are fewer.
+
+    ``n_keys`` is the number of keys that are not NO_KEY. Every round halves the interval low .. high that contains the
+    bound; n is the number of keys that are at least low.
+    """
+    low = tl.min(tl.where(keys == NO_KEY, MOST_KEY, keys), 0)
+    high = tl.max(keys, 0)
+    n = n_keys
+    while n > n_best:
+        middle = (low | high) - ((low ^ high) >> 1)  # the mean, rounded up, without overflow
+        reached = tl.sum((keys >= middle).to(tl.int32), 0)
+        enough = reached >= n_best
+        low = tl.where(enough, middle, low)
+        high = tl.where(enough, high, middle - 1)
+        n = tl.where(enough, reached, n)
+    return low
+
+
+@triton.jit
+def keep_best(from_ptr, to_ptr, n, n_best, LANES: tl.constexpr):
+    """Write the best ``n_best`` of the n <= LANES keys at ``from_ptr`` to ``to_ptr``, in their order."""
+    lanes = tl.arange(0, LANES)
+    keys = tl.load(from_ptr + lanes, mask=lanes < n, other=NO_KEY)
+    kept = (keys >= bound_of(keys, n, n_best)) & (lanes < n)
+    place = tl.cumsum(kept.to(tl.int32), 0) - 1
+    tl.debug_barrier()  # the places may overlap those that were read
+    tl.store(to_ptr + place, keys, mask=kept)
+    tl.debug_barrier()  # the program may read them next
+
+
+@triton.jit
+def append(list_ptr, count_ptr, keys, kept):
+    """Add keys to a request's list."""
+    flags = kept.to(tl.int32)
+    first = tl.atomic_add(count_ptr, tl.sum(flags, 0), sem="relaxed")
+    tl.store(list_ptr + first + tl.cumsum(flags, 0) - 1, keys, mask=kept)
 
 
 @triton.jit
@@ -349,13 +380,24 @@ def is_bad(x):
 
 
 @triton.jit
-def dense_norm(logits_ptr, begin, end, wanted, END, WITH_END: tl.constexpr, BLOCK: tl.constexpr):
-    """Return the log-sum-exp of the logits begin .. end, with the end token's (WITH_END), and whether it is unusable.
+def norm_range(S: tl.constexpr, meta, node, V, NORM: tl.constexpr):
+    """Return the first logit of a node's normalisation and the end; both 0 if it needs none."""
+    level = (node >> 50) & 31
+    begin, end = node * 0, node * 0 + V
+    if NORM == 1:
+        inside = (node >= 0) & (level < S.n_levels)
+        begin = read(meta, 2 * (S.n_levels + 2) + level, inside)
+        end = begin + read(meta, S.n_levels + 2 + level, inside)
+    wanted = (node >= 0) & (level != ENDED)
+    if not S.has_end:
+        wanted = wanted & (level < S.n_levels)
+    return begin, tl.where(wanted, end, begin)
 
-    It reads nothing unless ``wanted``.
-    """
+
+@triton.jit
+def partial_norm(logits_ptr, begin, end, BLOCK: tl.constexpr):
+    """Return maximum, sum of exp(x - maximum) and badness of the logits begin .. end; -inf, 0 and 0 if there are none."""
     wide = tl.arange(0, BLOCK)
-    end = tl.where(wanted, end, begin)
     top = tl.full([BLOCK], NEGATIVE, tl.float32)
     total = tl.zeros([BLOCK], tl.float32)
     poor = tl.zeros([BLOCK], tl.int32)
@@ -365,27 +407,47 @@ def dense_norm(logits_ptr, begin, end, wanted, END, WITH_END: tl.constexpr, BLOC
         poor = poor | is_bad(x)
         top, total = fold(top, total, x)
         at += BLOCK
-    if WITH_END:
-        one = (wide == 0) & spread(wanted, wide)
-        x = tl.load(logits_ptr + END + wide, mask=one, other=NEGATIVE).to(tl.float32)
-        poor = poor | is_bad(x)
-        top, total = fold(top, total, x)
     most = tl.max(top, 0)
-    safe_most = tl.where(most == NEGATIVE, 0.0, most)
-    bad = tl.max(poor, 0) | (most == NEGATIVE).to(tl.int32)
-    inner = tl.sum(total * tl.exp(top - safe_most), 0)
-    return safe_most + tl.log(tl.where(bad == 0, inner, 1.0)), bad
+    return most, tl.sum(total * tl.exp(top - tl.where(most == NEGATIVE, 0.0, most)), 0), tl.max(poor, 0)
 
 
 @triton.jit
-def entries_norm(S: tl.constexpr, t, f, only, logits_ptr, end_value, SUM: tl.constexpr, K: tl.constexpr):
+def joined_norm(most, total, bad, end_value, WITH_END: tl.constexpr):
+    """Return the log-sum-exp of logits and ``end_value`` (WITH_END), and whether it is unusable."""
+    top = most
+    if WITH_END:
+        bad = bad | is_bad(end_value)
+        top = tl.maximum(most, tl.where(end_value != end_value, NEGATIVE, end_value))
+    safe_top = tl.where(top == NEGATIVE, 0.0, top)
+    total = total * tl.exp(most - safe_top)
+    if WITH_END:
+        total += tl.exp(end_value - safe_top)
+    bad = bad | (top == NEGATIVE).to(tl.int32)
+    return safe_top + tl.log(tl.where(bad == 0, total, 1.0)), bad
+
+
+@triton.jit
+def norms(nodes_ptr, valid_ptr, logits_ptr, parts_ptr, meta, V, S: tl.constexpr, NORM: tl.constexpr,
+          PARTS: tl.constexpr, PART: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
+    """Write the partial norm of PART logits of each beam: maximum (NaN: a logit is bad) and sum, [B·M, 2, PARTS]."""
+    row, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    node = tl.where(tl.load(valid_ptr + row) != 0, tl.load(nodes_ptr + row), -1)
+    begin, end = norm_range(S, meta, node, V, NORM)
+    begin += part * PART
+    most, total, bad = partial_norm(logits_ptr + row * V, begin, tl.minimum(end, begin + PART), BLOCK)
+    tl.store(parts_ptr + row * 2 * PARTS + part, tl.where(bad != 0, float("nan"), most))
+    tl.store(parts_ptr + row * 2 * PARTS + PARTS + part, total)
+
+
+@triton.jit
+def entries_norm(S: tl.constexpr, t, f, only, logits_ptr, end_value, SUM: tl.constexpr, LANES: tl.constexpr):
     """Return the log-sum-exp of the logits of a node's children and of ``end_value`` (SUM; otherwise 0), and whether
     one is bad.
     """
-    lanes = tl.arange(0, K)
-    top = tl.full([K], NEGATIVE, tl.float32)
-    total = tl.zeros([K], tl.float32)
-    poor = tl.zeros([K], tl.int32)
+    lanes = tl.arange(0, LANES)
+    top = tl.full([LANES], NEGATIVE, tl.float32)
+    total = tl.zeros([LANES], tl.float32)
+    poor = tl.zeros([LANES], tl.int32)
     at = f.width * 0
     while at < f.width:
         i = at + lanes
@@ -394,41 +456,65 @@ def entries_norm(S: tl.constexpr, t, f, only, logits_ptr, end_value, SUM: tl.con
         poor = poor | is_bad(x)
         if SUM:
             top, total = fold(top, total, x)
-        at += K
+        at += LANES
     bad = tl.max(poor, 0)
-    if S.has_end:
-        bad = bad | is_bad(end_value)
-    norm = tl.max(total, 0)  # 0, of the right type
-    if SUM:
-        most = tl.max(top, 0)
+    if not SUM:
         if S.has_end:
-            most = tl.maximum(most, tl.where(end_value != end_value, NEGATIVE, end_value))
-        safe_most = tl.where(most == NEGATIVE, 0.0, most)
-        bad = bad | (most == NEGATIVE).to(tl.int32)
-        inner = tl.sum(total * tl.exp(top - safe_most), 0)
-        if S.has_end:
-            inner += tl.exp(end_value - safe_most)
-        norm = safe_most + tl.log(tl.where(bad == 0, inner, 1.0))
-    return norm, bad
+            bad = bad | is_bad(end_value)
+        return tl.max(total, 0), bad  # 0, of the right type
+    most = tl.max(top, 0)
+    total = tl.sum(total * tl.exp(top - tl.where(most == NEGATIVE, 0.0, most)), 0)
+    return joined_norm(most, total, bad, end_value, S.has_end)
 
 
 @triton.jit
-def candidates(nodes_ptr, scores_ptr, valid_ptr, logits_ptr, keys_ptr, which_ptr, filter_words, filter_before,
-               filter_stride, rows_ptr, dead_ptr, N_DEAD, meta, starts_ptr, codes_ptr, lengths_ptr, words_ptr,
-               before_ptr, first_ptr, head_state_ptr, leaf_low_ptr, leaf_high_ptr, N_BEAMS, V, N_LEAVES, N_HEAD, END,
-               S: tl.constexpr, NORM: tl.constexpr, K: tl.constexpr, COUNT: tl.constexpr,
-               BLOCK: tl.constexpr):  # fmt: skip
-    """Write the best K keys of each beam, descending if it has more than K; NORM: 0 full, 1 level, 2 valid, 3 none."""
+def keys_of(S: tl.constexpr, t, f, only, logits_ptr, at, beam, shift, score, fine, extra, finished, end_value, V, END,
+            LANES: tl.constexpr):  # fmt: skip
+    """Return the keys of the candidates ``at`` .. of a beam: its entries, then the end token or the finished beam."""
+    lanes = tl.arange(0, LANES)
+    wide, some = in_lanes(f, lanes), filter_in_lanes(only, lanes)
+    i = at + lanes
+    code, present = live_entry(S, t, wide, some, i, i < f.width)
+    logit = tl.load(logits_ptr + f.token + code, mask=present, other=NEGATIVE).to(tl.float32)
+    last = (i == f.width) & spread(extra, lanes)
+    token = tl.where(last, tl.where(finished, -1, END), f.token + code)
+    value = tl.where(last, tl.where(finished, score, shift + end_value), shift + logit)
+    usable = spread(fine, lanes)
+    present = (present & usable) | (last & (spread(finished, lanes) | usable))
+    return make_keys(value, beam * (V + 1) + token + 1, present)
+
+
+@triton.jit
+def candidates(nodes_ptr, scores_ptr, valid_ptr, logits_ptr, parts_ptr, list_ptr, count_ptr, which_ptr, filter_words,
+               filter_before, filter_stride, rows_ptr, dead_ptr, N_DEAD, meta, starts_ptr, codes_ptr, lengths_ptr,
+               words_ptr, before_ptr, first_ptr, head_state_ptr, leaf_low_ptr, leaf_high_ptr, N_BEAMS, CAPACITY, WIDTH,
+               V, N_LEAVES, N_HEAD, END, S: tl.constexpr, NORM: tl.constexpr, PARTS: tl.constexpr, FEW: tl.constexpr,
+               MANY: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
+    """Add each beam's candidates to its request's list; NORM: 0 full, 1 level, 2 valid, 3 none.
+
+    A beam with more than FEW adds the best WIDTH of every MANY. PARTS: the parts that ``norms`` has written, or 0.
+    """
     t = Trie(
         meta, starts_ptr, codes_ptr, lengths_ptr, words_ptr, before_ptr, first_ptr, head_state_ptr, leaf_low_ptr,
         leaf_high_ptr, N_LEAVES, N_HEAD,
     )  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
     request, beam = row // N_BEAMS, row % N_BEAMS
-    lanes = tl.arange(0, K)
     node = tl.where(tl.load(valid_ptr + row) != 0, tl.load(nodes_ptr + row), -1)
-    f = node_fields(S, t, node)
     logits_ptr += row * V
+    most, total, poor = 0.0, 0.0, 0
+    if NORM < 2:
+        if PARTS == 0:
+            begin, end = norm_range(S, meta, node, V, NORM)
+            most, total, poor = partial_norm(logits_ptr, begin, end, BLOCK)
+        else:
+            part = row * 2 * PARTS + tl.arange(0, PARTS)
+            tops, sums = tl.load(parts_ptr + part), tl.load(parts_ptr + PARTS + part)
+            poor = tl.max((tops != tops).to(tl.int32), 0)
+            tops = tl.where(tops != tops, NEGATIVE, tops)
+            most = tl.max(tops, 0)
+            total = tl.sum(sums * tl.exp(tops - tl.where(most == NEGATIVE, 0.0, most)), 0)
+    f = node_fields(S, t, node)
     only = filter_below(
         S,
         filter_of(
@@ -444,67 +530,95 @@ def candidates(nodes_ptr, scores_ptr, valid_ptr, logits_ptr, keys_ptr, which_ptr
         finished = (node >= 0) & (f.width == 0)
     finished = if_live(S, only, finished, f.low, f.high)
     end_value = tl.load(logits_ptr + END, mask=closing, other=NEGATIVE).to(tl.float32)
-
-    wide, some = in_lanes(f, lanes), filter_in_lanes(only, lanes)
     if NORM < 2:
-        begin, end = row * 0, row * 0 + V
-        if NORM == 1:
-            begin = tl.where(f.level < S.n_levels, f.token, 0)
-            end = begin + tl.where(f.level < S.n_levels, tl.load(meta + S.n_levels + 2 + f.level), 0)
-        norm, bad = dense_norm(logits_ptr, begin, end, (node >= 0) & ~finished, END, NORM == 1 and S.has_end, BLOCK)
-    else:
-        norm, bad = entries_norm(S, t, wide, some, logits_ptr, end_value, NORM == 2, K)
-    fine = spread(bad == 0, lanes)
-
-    # The candidates are the entries, and one more for the end token or a finished beam.
-    score = tl.load(scores_ptr + row)
-    shift = score - norm
-    best = tl.full([K], NO_KEY, tl.int64)
-    extra = closing | finished
-    n = f.width + extra.to(tl.int64)
-    at = f.width * 0
-    while at < n:
-        i = at + lanes
-        code, present = live_entry(S, t, wide, some, i, i < f.width)
-        logit = tl.load(logits_ptr + f.token + code, mask=present, other=NEGATIVE).to(tl.float32)
-        token = f.token + code
-        value = shift + logit
-        present = present & fine
-        last = (i == f.width) & spread(extra, lanes)
-        token = tl.where(last, tl.where(finished, -1, END), token)
-        value = tl.where(last, tl.where(finished, score, shift + end_value), value)
-        present = present | (last & (spread(finished, lanes) | fine))
-        more = make_keys(value, beam * (V + 1) + token + 1, present)
-        if n <= K:  # fewer than a block: the order does not matter
-            best = more
+        if NORM == 1 and S.has_end:
+            with_end = tl.load(logits_ptr + END, mask=(node >= 0) & ~finished, other=NEGATIVE).to(tl.float32)
+            norm, bad = joined_norm(most, total, poor, with_end, True)
         else:
-            if tl.max(more, 0) > tl.min(best, 0):
-                best = best_of(best, more, K, COUNT)
-        at += K
-    tl.store(keys_ptr + row * K + lanes, best)
+            norm, bad = joined_norm(most, total, poor, end_value, False)
+    else:
+        some = tl.arange(0, FEW)
+        norm, bad = entries_norm(
+            S, t, in_lanes(f, some), filter_in_lanes(only, some), logits_ptr, end_value, NORM == 2, FEW
+        )
+    score = tl.load(scores_ptr + row)
+    shift, fine, extra = score - norm, bad == 0, closing | finished
+    n = f.width + extra.to(tl.int64)
+    list_ptr += request * CAPACITY
+    count_ptr += request
+    if n <= FEW:
+        keys = keys_of(
+            S, t, f, only, logits_ptr, f.width * 0, beam, shift, score, fine, extra, finished, end_value, V, END, FEW
+        )
+        append(list_ptr, count_ptr, keys, keys != NO_KEY)
+    else:
+        bound = score.to(tl.int64) * 0 + NO_KEY  # of a block that had WIDTH better ones, the best so far
+        at = f.width * 0
+        while at < n:
+            keys = keys_of(
+                S, t, f, only, logits_ptr, at, beam, shift, score, fine, extra, finished, end_value, V, END, MANY
+            )
+            n_keys = tl.sum((keys != NO_KEY).to(tl.int32), 0)
+            own = bound_of(keys, n_keys, WIDTH)
+            bound = tl.maximum(bound, tl.where(n_keys >= WIDTH, own, NO_KEY))
+            append(list_ptr, count_ptr, keys, (keys != NO_KEY) & (keys >= bound))
+            at += MANY
 
 
 @triton.jit
-def select(keys_ptr, nodes_ptr, sequences_ptr, out_nodes, out_scores, out_valid, out_parents, out_tokens,
-           out_sequences, meta, starts_ptr, codes_ptr, lengths_ptr, words_ptr, before_ptr, first_ptr, head_state_ptr,
-           leaf_low_ptr, leaf_high_ptr, N_BEAMS, WIDTH, N_STEPS, V, N_LEAVES, N_HEAD, END, S: tl.constexpr,
-           K: tl.constexpr, COUNT: tl.constexpr, STEPS: tl.constexpr):  # fmt: skip
-    """Write the best WIDTH of a request's N_BEAMS lists of K keys as beams."""
+def thin(list_ptr, count_ptr, out_ptr, CAPACITY, OUT_CAPACITY, WIDTH, SEGMENT: tl.constexpr):
+    """Write the best WIDTH keys of every SEGMENT keys of a list that is longer than one; the last may give fewer."""
+    request, segment = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    n = tl.load(count_ptr + request)
+    first = segment * SEGMENT
+    if (n > SEGMENT) & (first < n):
+        keep_best(
+            list_ptr + request * CAPACITY + first, out_ptr + request * OUT_CAPACITY + segment * WIDTH,
+            tl.minimum(n - first, SEGMENT), WIDTH, SEGMENT,
+        )  # fmt: skip
+
+
+@triton.jit
+def select(list_ptr, count_ptr, thin_ptr, nodes_ptr, sequences_ptr, out_nodes, out_scores, out_valid, out_parents,
+           out_tokens, out_sequences, meta, starts_ptr, codes_ptr, lengths_ptr, words_ptr, before_ptr, first_ptr,
+           head_state_ptr, leaf_low_ptr, leaf_high_ptr, N_BEAMS, CAPACITY, THIN_CAPACITY, WIDTH, N_STEPS, V, N_LEAVES,
+           N_HEAD, END, S: tl.constexpr, K: tl.constexpr, COUNT: tl.constexpr, FEW: tl.constexpr, MANY: tl.constexpr,
+           SEGMENT: tl.constexpr, STEPS: tl.constexpr):  # fmt: skip
+    """Write the best WIDTH keys of a request's list as beams. SEGMENT: that of ``thin``, or 0 if it has not run."""
     t = Trie(
         meta, starts_ptr, codes_ptr, lengths_ptr, words_ptr, before_ptr, first_ptr, head_state_ptr, leaf_low_ptr,
         leaf_high_ptr, N_LEAVES, N_HEAD,
     )  # fmt: skip
     request = tl.program_id(0).to(tl.int64)
+    n = tl.load(count_ptr + request)
+    list_ptr += request * CAPACITY
+    if SEGMENT > 0:
+        if n > SEGMENT:
+            whole = n // SEGMENT
+            n = whole * WIDTH + tl.minimum(n - whole * SEGMENT, WIDTH)
+            list_ptr = thin_ptr + request * THIN_CAPACITY
+    if n > WIDTH:
+        end = n
+        if n <= FEW:
+            keep_best(list_ptr, list_ptr + n - WIDTH, n, WIDTH, FEW)
+        else:
+            # The best of a window are written to its end, where the next window begins.
+            end = n * 0 + WIDTH
+            while end < n:
+                begin = end - WIDTH
+                end = tl.minimum(n, begin + MANY)
+                keep_best(list_ptr + begin, list_ptr + end - WIDTH, end - begin, WIDTH, MANY)
+        list_ptr += end - WIDTH
+        n = end * 0 + WIDTH
     lanes = tl.arange(0, K)
-    best = tl.full([K], NO_KEY, tl.int64)
-    keys_ptr += request * N_BEAMS * K
-    at = 0
-    while at < N_BEAMS:
-        more = tl.load(keys_ptr + at * K + lanes)
-        if tl.max(more, 0) > tl.min(best, 0):
-            best = best_of(best, more, K, COUNT)
-        at += 1
-    inside = lanes < WIDTH
+    best = tl.load(list_ptr + lanes, mask=lanes < n, other=NO_KEY)
+    if COUNT:
+        before = (best[None, :] > best[:, None]) | ((best[None, :] == best[:, None]) & (lanes[None, :] < lanes[:, None]))
+        place = tl.sum(before.to(tl.int32), 1)
+    else:
+        best = tl.sort(best, descending=True)
+        place = lanes
+    inside = place < WIDTH
     valid = inside & (best != NO_KEY)
     rank = RANK_MASK - (best & RANK_MASK)
     parent = tl.where(valid, rank // (V + 1), 0)
@@ -522,7 +636,7 @@ def select(keys_ptr, nodes_ptr, sequences_ptr, out_nodes, out_scores, out_valid,
     after = tl.where(moves, after, node)
     if S.has_end:
         after = tl.where(valid & (token == END), ENDED_LEAF | f.low, after)
-    out = request * WIDTH + lanes
+    out = request * WIDTH + place
     tl.store(out_nodes + out, tl.where(valid, after, -1), mask=inside)
     tl.store(out_scores + out, tl.where(valid, score, NEGATIVE), mask=inside)
     tl.store(out_valid + out, valid.to(tl.int8), mask=inside)
