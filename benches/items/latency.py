@@ -19,8 +19,11 @@ the same logits float32[B, M, V]:
     STATIC: candidates, step     the published layout and step (benches/items/baselines.py), in torch
     torch, triton: step          ``TorchItems`` and ``TritonItems``; on a CPU only torch, and only at small shapes
 
+    JAX: step                    ``JaxItems``, jitted, on CUDA: calls in a row, so that one starts while the last runs
+
 On a CPU all arms have one thread, and ``--compile`` adds ``torch.compile`` of the torch arms. On CUDA every torch arm
-is timed eager and compiled, and each of these as a CUDA graph; wfsa's CPU engine only checks. Before timing, every
+is timed eager and as a CUDA graph, at a catalogue's first shape also compiled; wfsa's CPU engine only checks. With
+``--jobs`` catalogues are built at the same time, and their measurements take turns. Before timing, every
 constrained answer is compared with that of the compiled CPU engine. The numbers are medians with 10th and 90th
 percentiles, and the arms take turns (see benches/clocks.py). Each catalogue has a fresh process, which frees memory.
 """
@@ -33,7 +36,9 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -61,6 +66,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--normalise", default="full", choices=["full", "level", "valid", "none"])
     parser.add_argument("--compile", action="store_true", help="use torch.compile on a CPU, too")
     parser.add_argument("--no-static", action="store_true", help="leave out STATIC, which takes most of the memory")
+    parser.add_argument("--jobs", type=int, default=1, help="catalogues that are built at the same time (1)")
+    parser.add_argument("--jax", action="store_true", help="on CUDA, JaxItems too")
     parser.add_argument("--seconds", type=float, default=1.0, help="seconds for an arm's calls at one shape (1)")
     parser.add_argument("--calls", type=int, default=200, help="largest number of calls per arm and shape (200)")
 
@@ -100,34 +107,40 @@ def main(args: argparse.Namespace) -> Path:
     options = {
         "device": args.device, "normalise": args.normalise, "seconds": 0.02 if args.quick else args.seconds,
         "calls": args.calls, "compile": args.compile, "static": not args.no_static,
+        "jax": args.jax,
     }  # fmt: skip
     lines: list[dict[str, Any]] = []
     todo = list(catalogues(args))
     path = args.out / f"{name}.md"
-    lines_of: dict[Catalogue, list[dict[str, Any]]] = {}  # a catalogue in two sweeps is run once
-    for number, catalogue in enumerate(todo, 1):
-        tell(f"{name}: {number}/{len(todo)}, {catalogue}.")
-        same = replace(catalogue, sweep="")
-        if same in lines_of:
-            lines += [line | {"sweep": catalogue.sweep} for line in lines_of[same]]
-        else:
-            lines_of[same] = []
-            for event in _worker(catalogue, options):
-                lines_of[same].append(asdict(catalogue) | event)
-                tell(f"    {_progress(event)}.")
-            lines += lines_of[same]
-        path = report(args.out, name, __doc__ or "", where, lines)  # written now, in case a later catalogue fails
+    distinct = dict.fromkeys(replace(catalogue, sweep="") for catalogue in todo)  # one in two sweeps is run once
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(args.jobs) as pool:
+        options["turn"] = str(Path(folder) / "turn")
+        running = {catalogue: pool.submit(_lines, name, catalogue, options) for catalogue in distinct}
+        for catalogue in todo:
+            own = running[replace(catalogue, sweep="")].result()
+            lines += [line | {"sweep": catalogue.sweep} for line in own]
+            path = report(args.out, name, __doc__ or "", where, lines)  # written now, in case a later catalogue fails
     failed = sum(line["what"] == "failed" for line in lines)
     if failed:
         raise SystemExit(f"benches: {name}: {failed} of {len(todo)} catalogues failed, see {path}")
     return path
 
 
+def _lines(name: str, catalogue: Catalogue, options: dict[str, Any]) -> list[dict[str, Any]]:
+    """Run a catalogue and return its lines."""
+    tell(f"{name}: {catalogue}.")
+    lines = []
+    for event in _worker(catalogue, options):
+        lines.append(asdict(catalogue) | event)
+        tell(f"    {_progress(event)}.")
+    return lines
+
+
 def _worker(catalogue: Catalogue, options: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Run a catalogue and yield its lines as they arrive; the last is "done" or "failed"."""
     command = [sys.executable, "-m", "benches.items.latency_worker"]
     command.append(json.dumps({"catalogue": asdict(catalogue), "options": options}))
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, env=environment) as worker:
         assert worker.stdout is not None
         for line in worker.stdout:

@@ -17,8 +17,8 @@ TITLES = {
     "codes": "Latency against V",
     "children": "Latency against the children of a node",
 }
-COLOURS = {"wfsa": "C0", "torch": "C4", "triton": "C2", "STATIC": "C1", "unconstrained": "k", "read": "0.5",
-           "maximum": "0.75"}  # fmt: skip
+COLOURS = {"wfsa": "C0", "torch": "C4", "triton": "C2", "STATIC": "C1", "JAX": "C3", "unconstrained": "k",
+           "read": "0.5", "maximum": "0.75"}  # fmt: skip
 STYLES = {"step": "-", "candidates": "--", "": "-"}
 SYMBOLS = {"items": "|C|", "codes": "V", "children": "children"}
 

@@ -10,6 +10,7 @@ The rows are freed as soon as the indexes are built, and STATIC's index as soon 
 
 from __future__ import annotations
 
+import fcntl
 import json
 import sys
 import time
@@ -31,6 +32,7 @@ from benches.items.latency_arms import (
     device_arm,
     graph_of,
     host_arms,
+    same_beams,
     start_at,
     static_arms,
 )
@@ -54,6 +56,9 @@ class Options:
     calls: int
     compile: bool
     static: bool
+    jax: bool
+    turn: str
+    """A file; who has locked it measures."""
 
 
 class Worker:
@@ -63,6 +68,7 @@ class Worker:
         self.static: Static | None = None
         self.states: list[Any] = []
         self.torch_items: TorchItems | None = None
+        self.jax_items: Any = None
 
     def run(self) -> None:
         catalogue = self.catalogue
@@ -139,7 +145,12 @@ class Worker:
             level = self.catalogue.level
             arms += static_arms(self.static, states, beams_in.scores, x, level, index, start, logits, same)
         ready = self._forms(arms, shape)
-        for name, times in clocks.clock(ready, options.seconds, options.calls).items():
+        with open(options.turn, "a") as turn:
+            fcntl.flock(turn, fcntl.LOCK_EX)
+            times_of = clocks.clock(ready, options.seconds, options.calls)
+            if options.jax and self.cuda:
+                times_of |= self._jax_times(index, start, logits, want)
+        for name, times in times_of.items():
             low, middle, high = np.percentile(times, [10, 50, 90]).tolist()
             emit("time", beams=shape, arm=name, calls=len(times), p10=low, p50=middle, p90=high)
         if self.cuda or options.compile:
@@ -163,6 +174,28 @@ class Worker:
             arms.append(device_arm("triton: step", self.triton_items, *common))
         return arms
 
+    def _jax_times(self, index: ItemIndex, start: Start, logits: Any, want: Beams) -> dict[str, list[float]]:
+        """Return the microseconds a call of JaxItems, each the mean of calls in a row, so that launches overlap."""
+        import jax
+
+        from wfsa.items.backends.jax import JaxItems
+
+        if self.jax_items is None:
+            self.jax_items = JaxItems(index)
+        with jax.enable_x64(True):
+            given = Beams(*(jax.device_put(getattr(start.beams, name)) for name in Beams.__slots__))
+            x = jax.device_put(logits)
+        options = {"normalise": self.options.normalise, "level": self.catalogue.level, "distinct": start.distinct}
+        answer = jax.block_until_ready(self.jax_items.beam_step(given, x, **options))
+        same_beams(want, Beams(*(np.asarray(getattr(answer, name)) for name in Beams.__slots__)))
+        times = []
+        for _ in range(20):
+            begin = time.perf_counter()
+            answers = [self.jax_items.beam_step(given, x, **options) for _ in range(50)]
+            jax.block_until_ready(answers)
+            times.append((time.perf_counter() - begin) / 50 * 1e6)
+        return {"JAX: step, calls in a row": times}
+
     def _forms(self, arms: list[Arm], shape: str) -> dict[str, tuple[clocks.Call, clocks.Timer]]:
         """Return every form of every arm, after checking its answer.
 
@@ -171,7 +204,8 @@ class Worker:
         ready: dict[str, tuple[clocks.Call, clocks.Timer]] = {}
         pool = torch.cuda.graph_pool_handle() if self.cuda else None  # graphs never run concurrently
         for arm in arms:
-            for form in [arm, arm.compiled()] if arm.compiles and (self.cuda or self.options.compile) else [arm]:
+            compiles = arm.compiles and (shape == self.catalogue.shapes[0] if self.cuda else self.options.compile)
+            for form in [arm, arm.compiled()] if compiles else [arm]:
                 name = form.name
                 call = form.call()
                 if not _answers_right(form, name, shape, call):

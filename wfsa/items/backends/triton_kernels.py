@@ -396,7 +396,7 @@ def norm_range(S: tl.constexpr, meta, node, V, NORM: tl.constexpr):
 
 @triton.jit
 def partial_norm(logits_ptr, begin, end, BLOCK: tl.constexpr):
-    """Return maximum, sum of exp(x - maximum) and badness of the logits begin .. end; -inf, 0 and 0 if there are none."""
+    """Return maximum, sum of exp(x - maximum) and badness of the logits begin .. end; -inf, 0, 0 if there are none."""
     wide = tl.arange(0, BLOCK)
     top = tl.full([BLOCK], NEGATIVE, tl.float32)
     total = tl.zeros([BLOCK], tl.float32)
@@ -613,8 +613,8 @@ def select(list_ptr, count_ptr, thin_ptr, nodes_ptr, sequences_ptr, out_nodes, o
     lanes = tl.arange(0, K)
     best = tl.load(list_ptr + lanes, mask=lanes < n, other=NO_KEY)
     if COUNT:
-        before = (best[None, :] > best[:, None]) | ((best[None, :] == best[:, None]) & (lanes[None, :] < lanes[:, None]))
-        place = tl.sum(before.to(tl.int32), 1)
+        tied = (best[None, :] == best[:, None]) & (lanes[None, :] < lanes[:, None])  # missing ones only
+        place = tl.sum((tied | (best[None, :] > best[:, None])).to(tl.int32), 1)
     else:
         best = tl.sort(best, descending=True)
         place = lanes
