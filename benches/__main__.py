@@ -9,7 +9,8 @@ import argparse
 import os
 from pathlib import Path
 
-from benches import vllm_drafts, vllm_report, vocabularies
+from benches import device_masks, vllm_drafts, vllm_report, vocabularies
+from benches.decoding import device as decoding_device
 from benches.decoding import disc, nezha, trie
 from benches.fleet import fleet
 from benches.grammars import grammar_run, reference
@@ -62,6 +63,7 @@ _BENCHES = {
     "decoding-disc": (disc, "unbiased sampling: distance from the true distribution against the number of draws"),
     "decoding-nezha": (nezha, "the self-drafting head, against beam search"),
     "decoding-trie": (trie, "beam search on one shared KV trie, against generate()"),
+    "decoding-device": (decoding_device, "decoding of item ids on a CUDA device, with a model of a billion parameters"),
     "items": (indexes, "item indexes: build, memory and step latency, against other ways to hold a closed set"),
     "items-bitmaps": (bitmaps, "filters as Roaring bitmaps, against one bool per item: bytes, time and memory"),
     "items-ray": (shard_builds, "catalogues in shards: built on Ray, against the builder of one machine"),
@@ -69,12 +71,14 @@ _BENCHES = {
     "texts": (texts, "compile_texts over millions of names"),
     "vllm": (vllm_report, "backends of vLLM's structured outputs, in the engine and in the server"),
     "drafts": (vllm_drafts, "drafts from constraints in vLLM: steps and times, with SmolLM2-135M"),
+    "masks-device": (device_masks, "masks of grammars on a CUDA device: filling, copying, applying, beside a model"),
     "items-latency": (latency, "a constrained step against |C|, V and branching, on a CPU or a CUDA device"),
 }
 
 # Benches that take hours, gigabytes or another environment: "all" leaves them out.
 _BY_NAME = {
-    "corpus", "items-latency", "items-ray", "packages", "texts", "rival-keywords", "vllm", "drafts",
+    "corpus", "decoding-device", "drafts", "items-latency", "items-ray", "masks-device", "packages", "rival-keywords",
+    "texts", "vllm",
 }  # fmt: skip
 
 

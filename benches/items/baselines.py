@@ -199,3 +199,33 @@ class Static:
         every = (scores[..., None] + values.reshape(n, m, -1)).reshape(n, -1)
         best, at = every.topk(min(m, every.shape[1]), -1)
         return best, at // values.shape[1], tokens.reshape(n, -1).gather(1, at), following.reshape(n, -1).gather(1, at)
+
+
+def verify_codes_in_rows(columns: list[Any], prefixes: Any, codes: Any) -> Any:
+    """PPV on a device: whether ``codes`` int[B, K] may follow ``prefixes`` int[B, l], in the sorted rows' columns.
+
+    All B·K searches run at once, in log2(U) + 1 rounds of torch operations; a round compares whole prefixes.
+    """
+    import torch
+
+    n_beams, n_codes = codes.shape
+    keys = torch.cat([prefixes.repeat_interleave(n_codes, 0), codes.reshape(-1, 1)], 1)
+    n = len(columns[0])
+    low = torch.zeros(len(keys), dtype=torch.int64, device=codes.device)
+    high = torch.full_like(low, n)
+    for _ in range(n.bit_length()):
+        middle = (low + high) >> 1
+        at = middle.clamp(max=n - 1)
+        less = torch.zeros_like(low, dtype=torch.bool)
+        equal = torch.ones_like(less)
+        for level in range(keys.shape[1]):
+            found = columns[level][at]
+            less |= equal & (found < keys[:, level])
+            equal &= found == keys[:, level]
+        open_ = low < high
+        low = torch.where(open_ & less, middle + 1, low)
+        high = torch.where(open_ & ~less, middle, high)
+    there = low < n
+    for level in range(keys.shape[1]):
+        there &= columns[level][low.clamp(max=n - 1)] == keys[:, level]
+    return there.reshape(n_beams, n_codes)

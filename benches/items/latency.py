@@ -107,14 +107,13 @@ def main(args: argparse.Namespace) -> Path:
     options = {
         "device": args.device, "normalise": args.normalise, "seconds": 0.02 if args.quick else args.seconds,
         "calls": args.calls, "compile": args.compile, "static": not args.no_static,
-        "jax": args.jax,
+        "jax": args.jax, "turn": str(Path(tempfile.gettempdir()) / "wfsa-items-latency"),
     }  # fmt: skip
     lines: list[dict[str, Any]] = []
     todo = list(catalogues(args))
     path = args.out / f"{name}.md"
     distinct = dict.fromkeys(replace(catalogue, sweep="") for catalogue in todo)  # one in two sweeps is run once
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(args.jobs) as pool:
-        options["turn"] = str(Path(folder) / "turn")
+    with ThreadPoolExecutor(args.jobs) as pool:
         running = {catalogue: pool.submit(_lines, name, catalogue, options) for catalogue in distinct}
         for catalogue in todo:
             own = running[replace(catalogue, sweep="")].result()

@@ -42,6 +42,8 @@ MANY: Final = 2048
 FEW_LISTED: Final = 1024
 MANY_LISTED: Final = 8192
 """Lanes of ``select`` for short and for long lists."""
+CANDIDATE_WARPS: Final = 4
+SELECT_WARPS: Final = 8
 COUNTED_WIDTH: Final = 128
 """Up to this width, the chosen keys are put in order by counting (a comparison per pair), above it by sorting."""
 
@@ -185,21 +187,21 @@ class TritonItems(TorchItems):
                 old, beams.scores.contiguous(), own, logits, partial, listed, count,
                 *self._filter_arguments(filters, (n_requests,)), *self.arrays, n_beams, capacity, width,
                 self.logits_size, **self.sizes_, S=self._shape(filters), NORM=norm, PARTS=parts, FEW=FEW, MANY=MANY,
-                BLOCK=min(triton.next_power_of_2(self.logits_size), BLOCK),
+                BLOCK=min(triton.next_power_of_2(self.logits_size), BLOCK), num_warps=CANDIDATE_WARPS,
             )  # fmt: skip
             thinned, segment = listed, 0
             if capacity > 2 * MANY_LISTED:
                 segment, n_segments = MANY_LISTED, triton.cdiv(capacity, MANY_LISTED)
                 thinned = torch.empty((n_requests, n_segments * width), dtype=torch.int64, device=device)
                 kernels.thin[(n_requests, n_segments)](
-                    listed, count, thinned, capacity, thinned.shape[1], width, SEGMENT=segment, num_warps=8
+                    listed, count, thinned, capacity, thinned.shape[1], width, SEGMENT=segment, num_warps=SELECT_WARPS
                 )
             k = max(triton.next_power_of_2(width), 16)
             kernels.select[(n_requests,)](
                 listed, count, thinned, old, beams.sequences.contiguous(), nodes, scores, valid.view(torch.int8),
                 parents, tokens, sequences, *self.arrays, n_beams, capacity, thinned.shape[1], width, n_steps,
                 self.logits_size, **self.sizes_, S=self.shape, K=k, COUNT=k <= COUNTED_WIDTH, FEW=FEW_LISTED,
-                MANY=MANY_LISTED, SEGMENT=segment, STEPS=self.tries[0].steps, num_warps=8,
+                MANY=MANY_LISTED, SEGMENT=segment, STEPS=self.tries[0].steps, num_warps=SELECT_WARPS,
             )  # fmt: skip
         return Beams(nodes, scores, valid, parents, tokens, sequences)
 
