@@ -60,7 +60,7 @@ def main(args: argparse.Namespace) -> Path:
     model = _model(args.quick).to(device)
     n_vocab = model.config.vocab_size
     index = ItemIndex.build(codes, vocab_size=CODES, offsets=offsets, logits_size=n_vocab)
-    ids = IdHashSet(codes, [CODES] * args.levels)
+    ids = IdHashSet(codes, [CODES] * args.levels).to(device)
     head = NezhaHead([CODES] * args.levels, model.config.hidden_size).to(device=device, dtype=model.dtype).eval()
     prompt = torch.randint(0, n_vocab, (1, n_prompt), device=device)
     lines: list[dict[str, Any]] = []
@@ -80,8 +80,7 @@ def main(args: argparse.Namespace) -> Path:
         return int(result.kv.held[-1] * result.kv.bytes_per_entry)
 
     def checked(tokens: Any) -> None:
-        found = tokens.cpu().numpy() - np.asarray(offsets)
-        assert bool(ids.contains(torch.from_numpy(found)).all()), "an answer is no item"
+        assert bool(ids.contains(tokens - torch.tensor(offsets, device=device)).all()), "an answer is not an item"
 
     per_entry = model.config.num_hidden_layers * model.config.num_key_value_heads * 64 * 2 * 2
     with torch.inference_mode():

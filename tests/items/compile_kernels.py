@@ -17,6 +17,7 @@ from wfsa.items.backends import triton_kernels as kernels
 TARGET = GPUTarget("cuda", 90, 32)
 TYPES = {
     "nodes_ptr": "*i64", "scores_ptr": "*fp32", "valid_ptr": "*i8", "logits_ptr": "*fp32", "parts_ptr": "*fp32",
+    "norms_ptr": "*fp32", "count_ptr": "*i64", "bound_ptr": "*i64",
     "list_ptr": "*i64", "thin_ptr": "*i64",
     "which_ptr": "*i64", "meta": "*i64", "codes_ptr": "*i16", "lengths_ptr": "*u8", "out_nodes": "*i64",
     "out_scores": "*fp32", "out_valid": "*i8", "tokens_ptr": "*i64", "filter_stride": "i64", "N_LEAVES": "i64",
@@ -25,7 +26,7 @@ TYPES = {
 SHAPE = kernels.Shape(4, 2, 32, 6, 65535, False, False, False, False, 0)
 CONSTANTS: dict[str, Any] = {
     "S": SHAPE, "NORM": 0, "K": 128, "COUNT": True, "BLOCK": 4096, "STEPS": 12, "BITS": True, "FEW": 128, "MANY": 2048,
-    "PARTS": 0, "PART": 8192, "SEGMENT": 0,
+    "PARTS": 0, "PART": 8192, "SEGMENT": 0, "WHICH": 0,
 }  # fmt: skip
 EVERYTHING = {"S": SHAPE._replace(csr=True, ragged=True, has_high=True, has_end=True, filter=2)}
 VARIANTS: list[tuple[Any, dict[str, Any]]] = [
@@ -35,12 +36,14 @@ VARIANTS: list[tuple[Any, dict[str, Any]]] = [
     (kernels.scan, {"BLOCK": 128, "BITS": False, **EVERYTHING}),
     *((kernels.norms, {"PARTS": 16, "NORM": norm}) for norm in (0, 1)),
     (kernels.candidates, {"BLOCK": 256}),
+    (kernels.candidates, {"WHICH": 1, "FEW": 32, "BLOCK": 1024}),
+    (kernels.candidates, {"WHICH": 2, "FEW": 32, "BLOCK": 1024}),
     (kernels.candidates, {"PARTS": 64}),
     *((kernels.candidates, {"NORM": norm, **EVERYTHING}) for norm in (1, 2, 3)),
     (kernels.candidates, {"NORM": 2, "S": SHAPE._replace(filter=1, has_end=True, ragged=True)}),
-    (kernels.thin, {"SEGMENT": 8192}),
-    (kernels.select, {"K": 16, "FEW": 1024, "MANY": 8192}),
-    (kernels.select, {"K": 512, "COUNT": False, "FEW": 1024, "MANY": 8192, "SEGMENT": 8192, **EVERYTHING}),
+    (kernels.thin, {"SEGMENT": 4096}),
+    (kernels.select, {"K": 16, "FEW": 1024, "MANY": 4096}),
+    (kernels.select, {"K": 512, "COUNT": False, "FEW": 1024, "MANY": 4096, "SEGMENT": 4096, **EVERYTHING}),
 ]
 
 

@@ -37,15 +37,19 @@ FUSED_LOGITS: Final = 8192
 """Up to this vocabulary, the log-sum-exp is part of ``candidates``; above it, programs of ``norms`` share it."""
 MAX_PARTS: Final = 64
 FEW: Final = 128
-"""Candidates of a beam that are added to the list as they are; of more, the best are added."""
+"""Candidates of a beam that are added to the list as they are; a node with more is a hub."""
 MANY: Final = 2048
+"""Of so many candidates of a hub, the best are added."""
+FUSED_BEAMS: Final = 2048
+"""Up to so many beams, one kernel has all of them; above it, hubs have their own, so that the others need fewer
+registers, and more of them run at the same time."""
 FEW_LISTED: Final = 1024
-MANY_LISTED: Final = 8192
-"""Lanes of ``select`` for short and for long lists."""
-CANDIDATE_WARPS: Final = 4
-SELECT_WARPS: Final = 8
+MANY_LISTED: Final = 4096
+"""Lanes of ``thin`` and ``select`` for short and for long lists."""
 COUNTED_WIDTH: Final = 128
 """Up to this width, the chosen keys are put in order by counting (a comparison per pair), above it by sorting."""
+CANDIDATE_WARPS: Final = 4
+SELECT_WARPS: Final = 8
 
 _NORMS: Final = {"full": 0, "level": 1, "valid": 2, "none": 3}
 
@@ -180,35 +184,69 @@ class TritonItems(TorchItems):
             old, own = beams.nodes.contiguous(), beams.valid.contiguous().view(torch.int8)
             capacity = n_beams * self._listed(width)
             listed = torch.empty((n_requests, capacity), dtype=torch.int64, device=device)
-            count = torch.zeros(n_requests, dtype=torch.int32, device=device)
-            logits = logits.contiguous()
-            norm, (parts, partial) = _NORMS[normalise], self._partial_norms(old, own, logits, _NORMS[normalise])
-            kernels.candidates[(n_requests * n_beams,)](
-                old, beams.scores.contiguous(), own, logits, partial, listed, count,
-                *self._filter_arguments(filters, (n_requests,)), *self.arrays, n_beams, capacity, width,
-                self.logits_size, **self.sizes_, S=self._shape(filters), NORM=norm, PARTS=parts, FEW=FEW, MANY=MANY,
-                BLOCK=min(triton.next_power_of_2(self.logits_size), BLOCK), num_warps=CANDIDATE_WARPS,
+            count, bound = torch.zeros((2, n_requests), dtype=torch.int64, device=device)
+            self._list_candidates(
+                (old, beams.scores.contiguous(), own), logits.contiguous(), (listed, count, bound), width, normalise,
+                filters,
             )  # fmt: skip
-            thinned, segment = listed, 0
-            if capacity > 2 * MANY_LISTED:
-                segment, n_segments = MANY_LISTED, triton.cdiv(capacity, MANY_LISTED)
-                thinned = torch.empty((n_requests, n_segments * width), dtype=torch.int64, device=device)
+            # Above this many keys, segments of the list are thinned out at the same time.
+            segment = FEW_LISTED if width <= COUNTED_WIDTH else MANY_LISTED
+            chosen, n_segments = listed, triton.cdiv(capacity, segment)
+            if n_segments > 1:
+                chosen = torch.empty((n_requests, n_segments * width), dtype=torch.int64, device=device)
                 kernels.thin[(n_requests, n_segments)](
-                    listed, count, thinned, capacity, thinned.shape[1], width, SEGMENT=segment, num_warps=SELECT_WARPS
+                    listed, count, chosen, capacity, chosen.shape[1], width, SEGMENT=segment, num_warps=SELECT_WARPS
                 )
             k = max(triton.next_power_of_2(width), 16)
             kernels.select[(n_requests,)](
-                listed, count, thinned, old, beams.sequences.contiguous(), nodes, scores, valid.view(torch.int8),
-                parents, tokens, sequences, *self.arrays, n_beams, capacity, thinned.shape[1], width, n_steps,
+                listed, count, chosen, old, beams.sequences.contiguous(), nodes, scores, valid.view(torch.int8),
+                parents, tokens, sequences, *self.arrays, n_beams, capacity, chosen.shape[1], width, n_steps,
                 self.logits_size, **self.sizes_, S=self.shape, K=k, COUNT=k <= COUNTED_WIDTH, FEW=FEW_LISTED,
-                MANY=MANY_LISTED, SEGMENT=segment, STEPS=self.tries[0].steps, num_warps=SELECT_WARPS,
+                MANY=MANY_LISTED, SEGMENT=segment if n_segments > 1 else 0, STEPS=self.tries[0].steps,
+                num_warps=SELECT_WARPS,
             )  # fmt: skip
         return Beams(nodes, scores, valid, parents, tokens, sequences)
 
+    def _widest(self) -> int:
+        """Return the most candidates that a node can have."""
+        return max(self.levels.sizes) + (self.end_token is not None)
+
     def _listed(self, width: int) -> int:
         """Return the most keys that a beam adds to its request's list."""
-        most = max(self.levels.sizes) + (self.end_token is not None)
-        return min(most, FEW) if most <= FEW else max(FEW, min(most, width * triton.cdiv(most, MANY)))
+        most = self._widest()
+        return most if most <= FEW else max(FEW, min(most, width * triton.cdiv(most, MANY)))
+
+    def _list_candidates(
+        self,
+        beams: tuple[Tensor, Tensor, Tensor],
+        logits: Tensor,
+        lists: tuple[Tensor, Tensor, Tensor],
+        width: int,
+        normalise: Normalise,
+        filters: Any,
+    ) -> None:
+        """Fill the requests' lists. ``beams``: nodes, scores, valid; ``lists``: keys, their numbers, bounds."""
+        nodes, _, valid = beams
+        n_requests, n_beams = nodes.shape
+        norm = _NORMS[normalise]
+        parts, partial = self._partial_norms(nodes, valid, logits, norm)
+        many = nodes.numel() > FUSED_BEAMS
+        norms = torch.empty(nodes.shape, dtype=torch.float32, device=nodes.device) if many else partial
+
+        def launch(which: int, few: int, block: int, warps: int) -> None:
+            block = min(triton.next_power_of_2(self.logits_size), block)
+            kernels.candidates[(nodes.numel(),)](
+                *beams, logits, partial, norms, *lists, *self._filter_arguments(filters, (n_requests,)), *self.arrays,
+                n_beams, lists[0].shape[1], width, self.logits_size, **self.sizes_, S=self._shape(filters), NORM=norm,
+                PARTS=parts, WHICH=which, FEW=few, MANY=MANY, BLOCK=block, num_warps=warps,
+            )  # fmt: skip
+
+        if not many:
+            launch(0, FEW, BLOCK, CANDIDATE_WARPS)
+            return
+        launch(1, FEW // 4, BLOCK // 4, 1)
+        if self._widest() > FEW // 4:
+            launch(2, FEW // 4, BLOCK // 4, CANDIDATE_WARPS)
 
     def _partial_norms(self, nodes: Tensor, valid: Tensor, logits: Tensor, norm: int) -> tuple[int, Tensor]:
         """Return the number of parts (0 if ``candidates`` reads the logits itself) and the parts' norms."""

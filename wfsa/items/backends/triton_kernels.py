@@ -1,7 +1,8 @@
 """Kernels of the item step. One program per beam finds its candidates, and one per request takes the best of them.
 
     norms        grid B·M × parts   log-sum-exp of the logits in parts; only for wide vocabularies
-    candidates   grid B·M           log-sum-exp, ragged scan of the node's entries, keys that may be among the best
+    candidates   grid B·M           log-sum-exp, ragged scan of the node's entries, keys that may be among the best; one
+                                    kernel, or with many beams one for most nodes and one for hubs, with more registers
     thin         grid B × segments  the best keys of a segment of a long list
     select       grid B             the best keys of the request's list, their nodes, scores and sequences
     scan         grid n     logits or bits of the allowed tokens of n nodes
@@ -13,9 +14,9 @@ the programs.
 
 **The list of a request** holds its candidates' keys without gaps. Each beam's program reserves places by one atomic
 addition, so a step costs what its candidates cost, and not M · K. Of every block of a hub's candidates only the best
-``width`` are kept, since no more can be chosen. The best of a list are found by bisection: a program counts the keys
-that are at least as large as a bound, and halves the interval of bounds until the count is right. That sorts nothing
-but the chosen keys.
+``width`` are kept, since no more can be chosen. The least of these is a bound that the request's programs share: keys
+below it are not added any more. The best of a list are found by bisection: a program counts the keys that reach a
+bound, and halves the interval of bounds until the count is right. That sorts nothing but the chosen keys.
 
 Functions without a grid are elementwise: they work for one node as a scalar and for many in a block alike. Arguments
 named ``*_ptr`` are the arrays of array_trie.py; a missing one is replaced by any other and never read. A kernel takes
@@ -40,6 +41,8 @@ with needs("wfsa.items.backends.triton_kernels", extra="items"):
 
 NO_KEY = tl.constexpr(-(1 << 63))
 MOST_KEY = tl.constexpr((1 << 63) - 1)
+HALF = tl.constexpr(1 << 62)
+ALL, NARROW, HUBS = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2)
 ENDED = tl.constexpr(31)
 ENDED_LEAF = tl.constexpr((31 << 50) | (1 << 40))
 VALUE_MASK = tl.constexpr((1 << 40) - 1)
@@ -346,6 +349,17 @@ def bound_of(keys, n_keys, n_best):
 
 
 @triton.jit
+def shared_bound(bound_ptr):
+    """Return a bound that the request's best keys reach. Memory has it halved and above 0, so that 0 means none."""
+    return (tl.load(bound_ptr, cache_modifier=".cg") - HALF) << 1
+
+
+@triton.jit
+def share_bound(bound_ptr, bound):
+    tl.atomic_max(bound_ptr, (bound >> 1) + HALF, sem="relaxed")
+
+
+@triton.jit
 def keep_best(from_ptr, to_ptr, n, n_best, LANES: tl.constexpr):
     """Write the best ``n_best`` of the n <= LANES keys at ``from_ptr`` to ``to_ptr``, in their order."""
     lanes = tl.arange(0, LANES)
@@ -485,14 +499,16 @@ def keys_of(S: tl.constexpr, t, f, only, logits_ptr, at, beam, shift, score, fin
 
 
 @triton.jit
-def candidates(nodes_ptr, scores_ptr, valid_ptr, logits_ptr, parts_ptr, list_ptr, count_ptr, which_ptr, filter_words,
-               filter_before, filter_stride, rows_ptr, dead_ptr, N_DEAD, meta, starts_ptr, codes_ptr, lengths_ptr,
-               words_ptr, before_ptr, first_ptr, head_state_ptr, leaf_low_ptr, leaf_high_ptr, N_BEAMS, CAPACITY, WIDTH,
-               V, N_LEAVES, N_HEAD, END, S: tl.constexpr, NORM: tl.constexpr, PARTS: tl.constexpr, FEW: tl.constexpr,
-               MANY: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
+def candidates(nodes_ptr, scores_ptr, valid_ptr, logits_ptr, parts_ptr, norms_ptr, list_ptr, count_ptr, bound_ptr,
+               which_ptr, filter_words, filter_before, filter_stride, rows_ptr, dead_ptr, N_DEAD, meta, starts_ptr,
+               codes_ptr, lengths_ptr, words_ptr, before_ptr, first_ptr, head_state_ptr, leaf_low_ptr, leaf_high_ptr,
+               N_BEAMS, CAPACITY, WIDTH, V, N_LEAVES, N_HEAD, END, S: tl.constexpr, NORM: tl.constexpr,
+               PARTS: tl.constexpr, WHICH: tl.constexpr, FEW: tl.constexpr, MANY: tl.constexpr,
+               BLOCK: tl.constexpr):  # fmt: skip
     """Add each beam's candidates to its request's list; NORM: 0 full, 1 level, 2 valid, 3 none.
 
-    A beam with more than FEW adds the best WIDTH of every MANY. PARTS: the parts that ``norms`` has written, or 0.
+    A beam with more than FEW is a hub, and adds the best WIDTH of every MANY. PARTS: the parts that ``norms`` has
+    written, or 0. WHICH beams: ALL; NARROW, which leaves the hubs' norms (NaN: bad) in ``norms_ptr``; or then HUBS.
     """
     t = Trie(
         meta, starts_ptr, codes_ptr, lengths_ptr, words_ptr, before_ptr, first_ptr, head_state_ptr, leaf_low_ptr,
@@ -501,9 +517,11 @@ def candidates(nodes_ptr, scores_ptr, valid_ptr, logits_ptr, parts_ptr, list_ptr
     row = tl.program_id(0).to(tl.int64)
     request, beam = row // N_BEAMS, row % N_BEAMS
     node = tl.where(tl.load(valid_ptr + row) != 0, tl.load(nodes_ptr + row), -1)
+    bound_ptr += request
+    bound = shared_bound(bound_ptr)
     logits_ptr += row * V
     most, total, poor = 0.0, 0.0, 0
-    if NORM < 2:
+    if NORM < 2 and WHICH != HUBS:
         if PARTS == 0:
             begin, end = norm_range(S, meta, node, V, NORM)
             most, total, poor = partial_norm(logits_ptr, begin, end, BLOCK)
@@ -530,39 +548,54 @@ def candidates(nodes_ptr, scores_ptr, valid_ptr, logits_ptr, parts_ptr, list_ptr
         finished = (node >= 0) & (f.width == 0)
     finished = if_live(S, only, finished, f.low, f.high)
     end_value = tl.load(logits_ptr + END, mask=closing, other=NEGATIVE).to(tl.float32)
-    if NORM < 2:
-        if NORM == 1 and S.has_end:
-            with_end = tl.load(logits_ptr + END, mask=(node >= 0) & ~finished, other=NEGATIVE).to(tl.float32)
-            norm, bad = joined_norm(most, total, poor, with_end, True)
-        else:
-            norm, bad = joined_norm(most, total, poor, end_value, False)
-    else:
+    if WHICH == HUBS:
+        norm = tl.load(norms_ptr + row)
+        bad = (norm != norm).to(tl.int32)
+    elif NORM >= 2:
         some = tl.arange(0, FEW)
         norm, bad = entries_norm(
             S, t, in_lanes(f, some), filter_in_lanes(only, some), logits_ptr, end_value, NORM == 2, FEW
         )
+    elif NORM == 1 and S.has_end:
+        with_end = tl.load(logits_ptr + END, mask=(node >= 0) & ~finished, other=NEGATIVE).to(tl.float32)
+        norm, bad = joined_norm(most, total, poor, with_end, True)
+    else:
+        norm, bad = joined_norm(most, total, poor, end_value, False)
+    if WHICH == NARROW:
+        tl.store(norms_ptr + row, tl.where(bad == 0, norm, float("nan")))
     score = tl.load(scores_ptr + row)
     shift, fine, extra = score - norm, bad == 0, closing | finished
     n = f.width + extra.to(tl.int64)
     list_ptr += request * CAPACITY
     count_ptr += request
-    if n <= FEW:
-        keys = keys_of(
-            S, t, f, only, logits_ptr, f.width * 0, beam, shift, score, fine, extra, finished, end_value, V, END, FEW
-        )
-        append(list_ptr, count_ptr, keys, keys != NO_KEY)
-    else:
-        bound = score.to(tl.int64) * 0 + NO_KEY  # of a block that had WIDTH better ones, the best so far
-        at = f.width * 0
-        while at < n:
+    at = f.width * 0
+    if WHICH != HUBS:
+        if n <= FEW:
             keys = keys_of(
-                S, t, f, only, logits_ptr, at, beam, shift, score, fine, extra, finished, end_value, V, END, MANY
+                S, t, f, only, logits_ptr, at, beam, shift, score, fine, extra, finished, end_value, V, END, FEW
             )
-            n_keys = tl.sum((keys != NO_KEY).to(tl.int32), 0)
-            own = bound_of(keys, n_keys, WIDTH)
-            bound = tl.maximum(bound, tl.where(n_keys >= WIDTH, own, NO_KEY))
             append(list_ptr, count_ptr, keys, (keys != NO_KEY) & (keys >= bound))
-            at += MANY
+    if WHICH != NARROW:
+        if n > FEW:
+            while at < n:
+                keys = keys_of(
+                    S, t, f, only, logits_ptr, at, beam, shift, score, fine, extra, finished, end_value, V, END, MANY
+                )
+                keys = tl.where(keys >= bound, keys, NO_KEY)
+                n_keys = tl.sum((keys != NO_KEY).to(tl.int32), 0)
+                own = bound_of(keys, n_keys, WIDTH)
+                if n_keys >= WIDTH:
+                    share_bound(bound_ptr, own)
+                bound = tl.maximum(bound, tl.where(n_keys >= WIDTH, own, NO_KEY))
+                append(list_ptr, count_ptr, keys, (keys != NO_KEY) & (keys >= bound))
+                at += MANY
+
+
+@triton.jit
+def thinned(n, WIDTH, SEGMENT: tl.constexpr):
+    """Return how many keys ``thin`` leaves of n; as many if it leaves the list as it is."""
+    whole = n // SEGMENT
+    return tl.where(n > SEGMENT, whole * WIDTH + tl.minimum(n - whole * SEGMENT, WIDTH), n)
 
 
 @triton.jit
@@ -594,8 +627,7 @@ def select(list_ptr, count_ptr, thin_ptr, nodes_ptr, sequences_ptr, out_nodes, o
     list_ptr += request * CAPACITY
     if SEGMENT > 0:
         if n > SEGMENT:
-            whole = n // SEGMENT
-            n = whole * WIDTH + tl.minimum(n - whole * SEGMENT, WIDTH)
+            n = thinned(n, WIDTH, SEGMENT)
             list_ptr = thin_ptr + request * THIN_CAPACITY
     if n > WIDTH:
         end = n
