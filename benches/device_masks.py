@@ -65,7 +65,7 @@ def main(args: argparse.Namespace) -> Path:
     body = [[arm, *(_cell(by.get((arm, n))) for n in args.rows)] for arm in arms]
     what, _, how = (__doc__ or "").partition("\n")
     sections = [f"# {what}", how.strip(), facts(where), table(head, body),
-                f"{lines[0]['distinct']} of {max(args.rows)} rows are different."]  # fmt: skip
+                f"{lines[-2]['distinct']} of {max(args.rows)} rows are different."]  # fmt: skip
     return write(args.out, "masks-device", sections, lines)
 
 

@@ -189,11 +189,11 @@ class Worker:
         answer = jax.block_until_ready(self.jax_items.beam_step(given, x, **options))
         same_beams(want, Beams(*(np.asarray(getattr(answer, name)) for name in Beams.__slots__)))
         times = []
-        for _ in range(20):
+        for _ in range(10):
             begin = time.perf_counter()
-            answers = [self.jax_items.beam_step(given, x, **options) for _ in range(50)]
+            answers = [self.jax_items.beam_step(given, x, **options) for _ in range(20)]
             jax.block_until_ready(answers)
-            times.append((time.perf_counter() - begin) / 50 * 1e6)
+            times.append((time.perf_counter() - begin) / 20 * 1e6)
         return {"JAX: step, calls in a row": times}
 
     def _forms(self, arms: list[Arm], shape: str) -> dict[str, tuple[clocks.Call, clocks.Timer]]:

@@ -17,7 +17,8 @@ from wfsa.items.backends import triton_kernels as kernels
 TARGET = GPUTarget("cuda", 90, 32)
 TYPES = {
     "nodes_ptr": "*i64", "scores_ptr": "*fp32", "valid_ptr": "*i8", "logits_ptr": "*fp32", "parts_ptr": "*fp32",
-    "norms_ptr": "*fp32", "count_ptr": "*i64", "bound_ptr": "*i64",
+    "norms_ptr": "*fp32", "count_ptr": "*i64", "bound_ptr": "*i64", "hubs_ptr": "*i64",
+    "n_hubs_ptr": "*i64",
     "list_ptr": "*i64", "thin_ptr": "*i64",
     "which_ptr": "*i64", "meta": "*i64", "codes_ptr": "*i16", "lengths_ptr": "*u8", "out_nodes": "*i64",
     "out_scores": "*fp32", "out_valid": "*i8", "tokens_ptr": "*i64", "filter_stride": "i64", "N_LEAVES": "i64",
@@ -37,7 +38,7 @@ VARIANTS: list[tuple[Any, dict[str, Any]]] = [
     *((kernels.norms, {"PARTS": 16, "NORM": norm}) for norm in (0, 1)),
     (kernels.candidates, {"BLOCK": 256}),
     (kernels.candidates, {"WHICH": 1, "FEW": 32, "BLOCK": 1024}),
-    (kernels.candidates, {"WHICH": 2, "FEW": 32, "BLOCK": 1024}),
+    (kernels.hubs, {"WHICH": 2, "FEW": 32, "BLOCK": 1024}),
     (kernels.candidates, {"PARTS": 64}),
     *((kernels.candidates, {"NORM": norm, **EVERYTHING}) for norm in (1, 2, 3)),
     (kernels.candidates, {"NORM": 2, "S": SHAPE._replace(filter=1, has_end=True, ragged=True)}),

@@ -93,7 +93,7 @@ def test_hubs(layout: Any, much: bool) -> None:
 def test_long_lists_and_wide_vocabularies(monkeypatch: pytest.MonkeyPatch, norm: Any, fused: bool) -> None:
     """Small blocks: beams that give the best of each block, lists of many windows and segments, norms in parts."""
     small = {"FEW": 4, "MANY": 16, "FEW_LISTED": 16, "MANY_LISTED": 32, "FUSED_LOGITS": 16, "BLOCK": 8}
-    for name, value in {**small, "COUNTED_WIDTH": 0, "FUSED_BEAMS": 99 if fused else 0}.items():
+    for name, value in {**small, "COUNTED_WIDTH": 0, "FUSED_BEAMS": 99 if fused else 0, "HUB_PROGRAMS": 3}.items():
         monkeypatch.setattr(f"wfsa.items.backends.triton.{name}", value)
     rng = np.random.default_rng(8)
     index = ItemIndex.build(rng.integers(0, 40, (600, 2)), vocab_size=40, head_depth=0)

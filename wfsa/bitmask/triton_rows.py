@@ -1,8 +1,8 @@
 """Rows of logits under bitmasks, on a device: one Triton kernel.
 
-One program masks ``BLOCK`` logits of one row. It reads the words of the mask (32 adjacent logits read the same one) and
-writes -inf where a bit is 0 or there is no word. Allowed logits are neither read nor written, so a nearly full mask
-costs nearly nothing.
+One program masks 32 * ``WORDS`` logits of one row. If it allows none of them, it writes -inf without reading; if it
+allows all, it does nothing; otherwise it reads the logits and writes them again, since stores of whole vectors are
+several times faster than stores of single logits.
 
 If all rows are masked and the bitmask is on the device, nothing is copied to it, and a call can be captured in a CUDA
 graph.
@@ -29,16 +29,23 @@ except ImportError as error:
         f"masking logits on a device needs {error.name}: `pip install triton`; or mask them on the CPU"
     ) from error
 
-BLOCK: Final = 2048
+WORDS: Final = 64
 
 
 @triton.jit
-def _mask_block(logits, words, rows, logits_stride, words_stride, n_logits, n_words, BLOCK: tl.constexpr):
+def _mask_block(logits, words, rows, logits_stride, words_stride, n_logits, n_words, WORDS: tl.constexpr):
     row = tl.load(rows + tl.program_id(0)).to(tl.int64)
-    at = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    word = tl.load(words + row * words_stride + (at >> 5), mask=(at >> 5) < n_words, other=0)
-    refused = ((word >> (at & 31)) & 1) == 0
-    tl.store(logits + row * logits_stride + at, float("-inf"), mask=refused & (at < n_logits))
+    places = tl.program_id(1) * WORDS + tl.arange(0, WORDS)
+    word = tl.load(words + row * words_stride + places, mask=places < n_words, other=0)
+    bits = tl.arange(0, 32)
+    at = places[:, None] * 32 + bits[None, :]
+    allowed = ((word[:, None] >> bits[None, :]) & 1) != 0
+    out = logits + row * logits_stride + at
+    inside = at < n_logits
+    if tl.max((word != 0).to(tl.int32), 0) == 0:
+        tl.store(out, tl.full([WORDS, 32], float("-inf"), tl.float32), mask=inside)
+    elif tl.max((word != -1).to(tl.int32), 0) != 0:
+        tl.store(out, tl.where(allowed, tl.load(out, mask=inside), float("-inf")), mask=inside)
 
 
 def mask_rows(logits: Any, words: Any, rows: Sequence[int]) -> None:
@@ -59,7 +66,7 @@ def mask_rows(logits: Any, words: Any, rows: Sequence[int]) -> None:
     every = len(rows) == len(logits) and list(rows) == list(range(len(rows)))
     chosen = torch.arange(len(rows), **where) if every else torch.tensor(rows, **where)
     n_logits, n_words = logits.shape[1], words.shape[1]
-    grid = (len(rows), triton.cdiv(n_logits, BLOCK))
+    grid = (len(rows), triton.cdiv(n_logits, 32 * WORDS))
     _mask_block[grid](
-        logits, words, chosen, logits.stride(0), words.stride(0), n_logits, n_words, BLOCK=BLOCK, num_warps=4
+        logits, words, chosen, logits.stride(0), words.stride(0), n_logits, n_words, WORDS=WORDS, num_warps=4
     )

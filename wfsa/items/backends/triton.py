@@ -41,8 +41,10 @@ FEW: Final = 128
 MANY: Final = 2048
 """Of so many candidates of a hub, the best are added."""
 FUSED_BEAMS: Final = 2048
-"""Up to so many beams, one kernel has all of them; above it, hubs have their own, so that the others need fewer
-registers, and more of them run at the same time."""
+FUSED_BLOCKS: Final = 4
+"""Up to so many beams, and blocks of MANY in a hub, one kernel has all nodes. Above it hubs have their own: then the
+other nodes' programs need fewer registers, so that more of them run at the same time, and a hub has many programs."""
+HUB_PROGRAMS: Final = 1024
 FEW_LISTED: Final = 1024
 MANY_LISTED: Final = 4096
 """Lanes of ``thin`` and ``select`` for short and for long lists."""
@@ -184,10 +186,11 @@ class TritonItems(TorchItems):
             old, own = beams.nodes.contiguous(), beams.valid.contiguous().view(torch.int8)
             capacity = n_beams * self._listed(width)
             listed = torch.empty((n_requests, capacity), dtype=torch.int64, device=device)
-            count, bound = torch.zeros((2, n_requests), dtype=torch.int64, device=device)
+            zeros = torch.zeros(2 * n_requests + 1, dtype=torch.int64, device=device)
+            count, bound, n_hubs = zeros.split([n_requests, n_requests, 1])
             self._list_candidates(
-                (old, beams.scores.contiguous(), own), logits.contiguous(), (listed, count, bound), width, normalise,
-                filters,
+                (old, beams.scores.contiguous(), own), logits.contiguous(), (listed, count, bound), n_hubs, width,
+                normalise, filters,
             )  # fmt: skip
             # Above this many keys, segments of the list are thinned out at the same time.
             segment = FEW_LISTED if width <= COUNTED_WIDTH else MANY_LISTED
@@ -221,6 +224,7 @@ class TritonItems(TorchItems):
         beams: tuple[Tensor, Tensor, Tensor],
         logits: Tensor,
         lists: tuple[Tensor, Tensor, Tensor],
+        n_hubs: Tensor,
         width: int,
         normalise: Normalise,
         filters: Any,
@@ -228,25 +232,29 @@ class TritonItems(TorchItems):
         """Fill the requests' lists. ``beams``: nodes, scores, valid; ``lists``: keys, their numbers, bounds."""
         nodes, _, valid = beams
         n_requests, n_beams = nodes.shape
-        norm = _NORMS[normalise]
+        norm, n_blocks = _NORMS[normalise], triton.cdiv(self._widest(), MANY)
         parts, partial = self._partial_norms(nodes, valid, logits, norm)
-        many = nodes.numel() > FUSED_BEAMS
-        norms = torch.empty(nodes.shape, dtype=torch.float32, device=nodes.device) if many else partial
+        apart = nodes.numel() > FUSED_BEAMS or n_blocks > FUSED_BLOCKS
+        hubs, norms = n_hubs, partial
+        if apart:
+            hubs = torch.empty(nodes.shape, dtype=torch.int64, device=nodes.device)
+            norms = torch.empty(nodes.shape, dtype=torch.float32, device=nodes.device)
 
-        def launch(which: int, few: int, block: int, warps: int) -> None:
-            block = min(triton.next_power_of_2(self.logits_size), block)
-            kernels.candidates[(nodes.numel(),)](
-                *beams, logits, partial, norms, *lists, *self._filter_arguments(filters, (n_requests,)), *self.arrays,
-                n_beams, lists[0].shape[1], width, self.logits_size, **self.sizes_, S=self._shape(filters), NORM=norm,
-                PARTS=parts, WHICH=which, FEW=few, MANY=MANY, BLOCK=block, num_warps=warps,
+        def launch(kernel: Any, grid: tuple[int, ...], which: int, few: int, block: int, warps: int) -> None:
+            kernel[grid](
+                *beams, logits, partial, norms, *lists, hubs, n_hubs, *self._filter_arguments(filters, (n_requests,)),
+                *self.arrays, n_beams, lists[0].shape[1], width, self.logits_size, **self.sizes_,
+                S=self._shape(filters), NORM=norm, PARTS=parts, WHICH=which, FEW=few, MANY=MANY,
+                BLOCK=min(triton.next_power_of_2(self.logits_size), block), num_warps=warps,
             )  # fmt: skip
 
-        if not many:
-            launch(0, FEW, BLOCK, CANDIDATE_WARPS)
+        if not apart:
+            launch(kernels.candidates, (nodes.numel(),), 0, FEW, BLOCK, CANDIDATE_WARPS)
             return
-        launch(1, FEW // 4, BLOCK // 4, 1)
+        launch(kernels.candidates, (nodes.numel(),), 1, FEW // 4, BLOCK // 4, 1)
         if self._widest() > FEW // 4:
-            launch(2, FEW // 4, BLOCK // 4, CANDIDATE_WARPS)
+            grid = (min(nodes.numel(), HUB_PROGRAMS), min(n_blocks, MAX_PARTS))
+            launch(kernels.hubs, grid, 2, FEW // 4, BLOCK // 4, CANDIDATE_WARPS)
 
     def _partial_norms(self, nodes: Tensor, valid: Tensor, logits: Tensor, norm: int) -> tuple[int, Tensor]:
         """Return the number of parts (0 if ``candidates`` reads the logits itself) and the parts' norms."""

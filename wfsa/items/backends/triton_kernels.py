@@ -1,8 +1,8 @@
 """Kernels of the item step. One program per beam finds its candidates, and one per request takes the best of them.
 
     norms        grid B·M × parts   log-sum-exp of the logits in parts; only for wide vocabularies
-    candidates   grid B·M           log-sum-exp, ragged scan of the node's entries, keys that may be among the best; one
-                                    kernel, or with many beams one for most nodes and one for hubs, with more registers
+    candidates   grid B·M           log-sum-exp, ragged scan of the node's entries, keys that may be among the best
+    hubs         any grid × parts   the same for nodes with many entries, if ``candidates`` has left them
     thin         grid B × segments  the best keys of a segment of a long list
     select       grid B             the best keys of the request's list, their nodes, scores and sequences
     scan         grid n     logits or bits of the allowed tokens of n nodes
@@ -42,7 +42,7 @@ with needs("wfsa.items.backends.triton_kernels", extra="items"):
 NO_KEY = tl.constexpr(-(1 << 63))
 MOST_KEY = tl.constexpr((1 << 63) - 1)
 HALF = tl.constexpr(1 << 62)
-ALL, NARROW, HUBS = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2)
+ALL, NARROW, HUB = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2)
 ENDED = tl.constexpr(31)
 ENDED_LEAF = tl.constexpr((31 << 50) | (1 << 40))
 VALUE_MASK = tl.constexpr((1 << 40) - 1)
@@ -410,19 +410,23 @@ def norm_range(S: tl.constexpr, meta, node, V, NORM: tl.constexpr):
 
 @triton.jit
 def partial_norm(logits_ptr, begin, end, BLOCK: tl.constexpr):
-    """Return maximum, sum of exp(x - maximum) and badness of the logits begin .. end; -inf, 0, 0 if there are none."""
+    """Return maximum, sum of exp(x - maximum) and badness of the logits begin .. end; -inf, 0, 0 if there are none.
+
+    Nothing but a block's logits is in registers, since their number decides how many programs run at the same time.
+    """
     wide = tl.arange(0, BLOCK)
-    top = tl.full([BLOCK], NEGATIVE, tl.float32)
-    total = tl.zeros([BLOCK], tl.float32)
-    poor = tl.zeros([BLOCK], tl.int32)
+    most, total, poor = begin.to(tl.float32) * 0 + NEGATIVE, begin.to(tl.float32) * 0, (begin * 0).to(tl.int32)
     at = begin
     while at < end:
         x = tl.load(logits_ptr + at + wide, mask=at + wide < end, other=NEGATIVE).to(tl.float32)
-        poor = poor | is_bad(x)
-        top, total = fold(top, total, x)
+        poor = poor | tl.max(is_bad(x), 0)
+        x = tl.where(x != x, NEGATIVE, x)
+        new = tl.maximum(most, tl.max(x, 0))
+        safe = tl.where(new == NEGATIVE, 0.0, new)
+        total = total * tl.exp(most - safe) + tl.sum(tl.exp(x - safe), 0)
+        most = new
         at += BLOCK
-    most = tl.max(top, 0)
-    return most, tl.sum(total * tl.exp(top - tl.where(most == NEGATIVE, 0.0, most)), 0), tl.max(poor, 0)
+    return most, total, poor
 
 
 @triton.jit
@@ -499,35 +503,30 @@ def keys_of(S: tl.constexpr, t, f, only, logits_ptr, at, beam, shift, score, fin
 
 
 @triton.jit
-def candidates(nodes_ptr, scores_ptr, valid_ptr, logits_ptr, parts_ptr, norms_ptr, list_ptr, count_ptr, bound_ptr,
-               which_ptr, filter_words, filter_before, filter_stride, rows_ptr, dead_ptr, N_DEAD, meta, starts_ptr,
-               codes_ptr, lengths_ptr, words_ptr, before_ptr, first_ptr, head_state_ptr, leaf_low_ptr, leaf_high_ptr,
-               N_BEAMS, CAPACITY, WIDTH, V, N_LEAVES, N_HEAD, END, S: tl.constexpr, NORM: tl.constexpr,
-               PARTS: tl.constexpr, WHICH: tl.constexpr, FEW: tl.constexpr, MANY: tl.constexpr,
-               BLOCK: tl.constexpr):  # fmt: skip
-    """Add each beam's candidates to its request's list; NORM: 0 full, 1 level, 2 valid, 3 none.
+def list_candidates(t, row, part, n_parts, nodes_ptr, scores_ptr, valid_ptr, logits_ptr, parts_ptr, norms_ptr, list_ptr,
+                    count_ptr, bound_ptr, hubs_ptr, n_hubs_ptr, which_ptr, filter_words, filter_before, filter_stride,
+                    rows_ptr, dead_ptr, N_DEAD, N_BEAMS, CAPACITY, WIDTH, V, N_LEAVES, END, S: tl.constexpr,
+                    NORM: tl.constexpr, PARTS: tl.constexpr, WHICH: tl.constexpr, FEW: tl.constexpr, MANY: tl.constexpr,
+                    BLOCK: tl.constexpr):  # fmt: skip
+    """Add a beam's candidates to its request's list; NORM: 0 full, 1 level, 2 valid, 3 none.
 
     A beam with more than FEW is a hub, and adds the best WIDTH of every MANY. PARTS: the parts that ``norms`` has
-    written, or 0. WHICH beams: ALL; NARROW, which leaves the hubs' norms (NaN: bad) in ``norms_ptr``; or then HUBS.
+    written, or 0. WHICH: ALL; NARROW, which adds hubs to ``hubs_ptr`` with their norms (NaN: bad); HUB, which is one of
+    these. A hub's program has every ``n_parts``-th block of MANY, from ``part``.
     """
-    t = Trie(
-        meta, starts_ptr, codes_ptr, lengths_ptr, words_ptr, before_ptr, first_ptr, head_state_ptr, leaf_low_ptr,
-        leaf_high_ptr, N_LEAVES, N_HEAD,
-    )  # fmt: skip
-    row = tl.program_id(0).to(tl.int64)
     request, beam = row // N_BEAMS, row % N_BEAMS
     node = tl.where(tl.load(valid_ptr + row) != 0, tl.load(nodes_ptr + row), -1)
     bound_ptr += request
     bound = shared_bound(bound_ptr)
     logits_ptr += row * V
     most, total, poor = 0.0, 0.0, 0
-    if NORM < 2 and WHICH != HUBS:
+    if NORM < 2 and WHICH != HUB:
         if PARTS == 0:
-            begin, end = norm_range(S, meta, node, V, NORM)
+            begin, end = norm_range(S, t.meta, node, V, NORM)
             most, total, poor = partial_norm(logits_ptr, begin, end, BLOCK)
         else:
-            part = row * 2 * PARTS + tl.arange(0, PARTS)
-            tops, sums = tl.load(parts_ptr + part), tl.load(parts_ptr + PARTS + part)
+            every = row * 2 * PARTS + tl.arange(0, PARTS)
+            tops, sums = tl.load(parts_ptr + every), tl.load(parts_ptr + PARTS + every)
             poor = tl.max((tops != tops).to(tl.int32), 0)
             tops = tl.where(tops != tops, NEGATIVE, tops)
             most = tl.max(tops, 0)
@@ -548,7 +547,7 @@ def candidates(nodes_ptr, scores_ptr, valid_ptr, logits_ptr, parts_ptr, norms_pt
         finished = (node >= 0) & (f.width == 0)
     finished = if_live(S, only, finished, f.low, f.high)
     end_value = tl.load(logits_ptr + END, mask=closing, other=NEGATIVE).to(tl.float32)
-    if WHICH == HUBS:
+    if WHICH == HUB:
         norm = tl.load(norms_ptr + row)
         bad = (norm != norm).to(tl.int32)
     elif NORM >= 2:
@@ -561,22 +560,25 @@ def candidates(nodes_ptr, scores_ptr, valid_ptr, logits_ptr, parts_ptr, norms_pt
         norm, bad = joined_norm(most, total, poor, with_end, True)
     else:
         norm, bad = joined_norm(most, total, poor, end_value, False)
-    if WHICH == NARROW:
-        tl.store(norms_ptr + row, tl.where(bad == 0, norm, float("nan")))
     score = tl.load(scores_ptr + row)
     shift, fine, extra = score - norm, bad == 0, closing | finished
     n = f.width + extra.to(tl.int64)
     list_ptr += request * CAPACITY
     count_ptr += request
     at = f.width * 0
-    if WHICH != HUBS:
+    if WHICH != HUB:
         if n <= FEW:
             keys = keys_of(
                 S, t, f, only, logits_ptr, at, beam, shift, score, fine, extra, finished, end_value, V, END, FEW
             )
             append(list_ptr, count_ptr, keys, (keys != NO_KEY) & (keys >= bound))
+    if WHICH == NARROW:
+        if n > FEW:
+            tl.store(norms_ptr + row, tl.where(fine, norm, float("nan")))
+            tl.store(hubs_ptr + tl.atomic_add(n_hubs_ptr, 1, sem="relaxed"), row)
     if WHICH != NARROW:
         if n > FEW:
+            at += part * MANY
             while at < n:
                 keys = keys_of(
                     S, t, f, only, logits_ptr, at, beam, shift, score, fine, extra, finished, end_value, V, END, MANY
@@ -588,7 +590,50 @@ def candidates(nodes_ptr, scores_ptr, valid_ptr, logits_ptr, parts_ptr, norms_pt
                     share_bound(bound_ptr, own)
                 bound = tl.maximum(bound, tl.where(n_keys >= WIDTH, own, NO_KEY))
                 append(list_ptr, count_ptr, keys, (keys != NO_KEY) & (keys >= bound))
-                at += MANY
+                at += n_parts * MANY
+
+
+@triton.jit
+def candidates(nodes_ptr, scores_ptr, valid_ptr, logits_ptr, parts_ptr, norms_ptr, list_ptr, count_ptr, bound_ptr,
+               hubs_ptr, n_hubs_ptr, which_ptr, filter_words, filter_before, filter_stride, rows_ptr, dead_ptr, N_DEAD,
+               meta, starts_ptr, codes_ptr, lengths_ptr, words_ptr, before_ptr, first_ptr, head_state_ptr, leaf_low_ptr,
+               leaf_high_ptr, N_BEAMS, CAPACITY, WIDTH, V, N_LEAVES, N_HEAD, END, S: tl.constexpr, NORM: tl.constexpr,
+               PARTS: tl.constexpr, WHICH: tl.constexpr, FEW: tl.constexpr, MANY: tl.constexpr,
+               BLOCK: tl.constexpr):  # fmt: skip
+    """Add the candidates of each beam: one program's beam is that of its number."""
+    t = Trie(
+        meta, starts_ptr, codes_ptr, lengths_ptr, words_ptr, before_ptr, first_ptr, head_state_ptr, leaf_low_ptr,
+        leaf_high_ptr, N_LEAVES, N_HEAD,
+    )  # fmt: skip
+    list_candidates(
+        t, tl.program_id(0).to(tl.int64), 0, 1, nodes_ptr, scores_ptr, valid_ptr, logits_ptr, parts_ptr, norms_ptr,
+        list_ptr, count_ptr, bound_ptr, hubs_ptr, n_hubs_ptr, which_ptr, filter_words, filter_before, filter_stride,
+        rows_ptr, dead_ptr, N_DEAD, N_BEAMS, CAPACITY, WIDTH, V, N_LEAVES, END, S, NORM, PARTS, WHICH, FEW, MANY, BLOCK,
+    )  # fmt: skip
+
+
+@triton.jit
+def hubs(nodes_ptr, scores_ptr, valid_ptr, logits_ptr, parts_ptr, norms_ptr, list_ptr, count_ptr, bound_ptr, hubs_ptr,
+         n_hubs_ptr, which_ptr, filter_words, filter_before, filter_stride, rows_ptr, dead_ptr, N_DEAD, meta,
+         starts_ptr, codes_ptr, lengths_ptr, words_ptr, before_ptr, first_ptr, head_state_ptr, leaf_low_ptr,
+         leaf_high_ptr, N_BEAMS, CAPACITY, WIDTH, V, N_LEAVES, N_HEAD, END, S: tl.constexpr, NORM: tl.constexpr,
+         PARTS: tl.constexpr, WHICH: tl.constexpr, FEW: tl.constexpr, MANY: tl.constexpr,
+         BLOCK: tl.constexpr):  # fmt: skip
+    """Add the candidates of the hubs that ``candidates`` has left."""
+    t = Trie(
+        meta, starts_ptr, codes_ptr, lengths_ptr, words_ptr, before_ptr, first_ptr, head_state_ptr, leaf_low_ptr,
+        leaf_high_ptr, N_LEAVES, N_HEAD,
+    )  # fmt: skip
+    n_hubs = tl.load(n_hubs_ptr)
+    hub = tl.program_id(0).to(tl.int64)
+    while hub < n_hubs:
+        list_candidates(
+            t, tl.load(hubs_ptr + hub), tl.program_id(1), tl.num_programs(1), nodes_ptr, scores_ptr, valid_ptr,
+            logits_ptr, parts_ptr, norms_ptr, list_ptr, count_ptr, bound_ptr, hubs_ptr, n_hubs_ptr, which_ptr,
+            filter_words, filter_before, filter_stride, rows_ptr, dead_ptr, N_DEAD, N_BEAMS, CAPACITY, WIDTH, V,
+            N_LEAVES, END, S, NORM, PARTS, WHICH, FEW, MANY, BLOCK,
+        )  # fmt: skip
+        hub += tl.num_programs(0)
 
 
 @triton.jit
