@@ -119,8 +119,8 @@ def _times(masks: Any, calls: int, model: Any) -> list[dict[str, Any]]:
     device = torch.device("cuda")
     pinned = torch.from_numpy(np.ascontiguousarray(masks)).pin_memory()
     there = pinned.to(device)
-    known, numbers = np.unique(masks, axis=0, return_inverse=True)
-    known_there = torch.from_numpy(known).to(device)
+    distinct, numbers = np.unique(masks, axis=0, return_inverse=True)
+    distinct_there = torch.from_numpy(distinct).to(device)
     numbers_there = torch.from_numpy(numbers.astype(np.int64).reshape(-1)).to(device)
     start = torch.randn(n_rows, n_words * 32, device=device).to(torch.bfloat16)
     logits = start.clone()
@@ -146,11 +146,11 @@ def _times(masks: Any, calls: int, model: Any) -> list[dict[str, Any]]:
 
         arms[f"{name}: copy and apply"] = both, clocks.on_cuda_enqueued
     arms["wfsa: gather and apply"] = (
-        lambda: wfsa.apply_bitmask_inplace(logits, known_there[numbers_there]), clocks.on_cuda_enqueued
+        lambda: wfsa.apply_bitmask_inplace(logits, distinct_there[numbers_there]), clocks.on_cuda_enqueued
     )  # fmt: skip
     arms["forward"] = model(n_rows), clocks.on_cuda
     return [
-        {"rows": n_rows, "arm": arm, "distinct": len(known), **_spread(times)}
+        {"rows": n_rows, "arm": arm, "distinct": len(distinct), **_spread(times)}
         for arm, times in clocks.clock(arms, 2.0, calls).items()
     ]
 

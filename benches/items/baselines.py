@@ -219,9 +219,9 @@ def verify_codes_in_rows(columns: list[Any], prefixes: Any, codes: Any) -> Any:
         less = torch.zeros_like(low, dtype=torch.bool)
         equal = torch.ones_like(less)
         for level in range(keys.shape[1]):
-            found = columns[level][at]
-            less |= equal & (found < keys[:, level])
-            equal &= found == keys[:, level]
+            row_codes = columns[level][at]
+            less |= equal & (row_codes < keys[:, level])
+            equal &= row_codes == keys[:, level]
         open_ = low < high
         low = torch.where(open_ & less, middle + 1, low)
         high = torch.where(open_ & ~less, middle, high)

@@ -203,3 +203,20 @@ def test_bad_arguments() -> None:
         items.filters(ItemFilter.of_leaves(other, np.ones(other.n_leaves, np.bool_)), 1)
     with pytest.raises(ItemError, match="requests"):
         items.allowed(beams.nodes, items.filters([ItemFilter.of_leaves(index, np.ones(1, np.bool_))] * 2, 2))
+
+
+def test_ppv_of_the_bench_is_that_of_the_index() -> None:
+    from benches.items.baselines import verify_codes_in_rows
+
+    rng = np.random.default_rng(3)
+    rows = np.unique(rng.integers(0, 12, (300, 3)), axis=0)
+    index = ItemIndex.build(rows, vocab_size=12)
+    prefixes = torch.tensor(rng.integers(0, 12, (20, 2)))
+    codes = torch.arange(12).repeat(20, 1)
+    nodes = np.full(20, index.root)
+    for code in prefixes.numpy().T:
+        nodes = index.advance(nodes, code)
+    columns = [torch.tensor(column) for column in rows.T]
+    allowed = index.allowed(nodes)[:, 0]
+    expected = (allowed[:, None] >> np.arange(12)) & 1
+    np.testing.assert_array_equal(verify_codes_in_rows(columns, prefixes, codes).numpy(), expected.astype(bool))

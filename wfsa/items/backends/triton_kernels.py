@@ -364,19 +364,19 @@ def keep_best(from_ptr, to_ptr, n, n_best, LANES: tl.constexpr):
     """Write the best ``n_best`` of the n <= LANES keys at ``from_ptr`` to ``to_ptr``, in their order."""
     lanes = tl.arange(0, LANES)
     keys = tl.load(from_ptr + lanes, mask=lanes < n, other=NO_KEY)
-    kept = (keys >= bound_of(keys, n, n_best)) & (lanes < n)
-    place = tl.cumsum(kept.to(tl.int32), 0) - 1
+    best = (keys >= bound_of(keys, n, n_best)) & (lanes < n)
+    place = tl.cumsum(best.to(tl.int32), 0) - 1
     tl.debug_barrier()  # the places may overlap those that were read
-    tl.store(to_ptr + place, keys, mask=kept)
+    tl.store(to_ptr + place, keys, mask=best)
     tl.debug_barrier()  # the program may read them next
 
 
 @triton.jit
-def append(list_ptr, count_ptr, keys, kept):
+def append(list_ptr, count_ptr, keys, mask):
     """Add keys to a request's list."""
-    flags = kept.to(tl.int32)
+    flags = mask.to(tl.int32)
     first = tl.atomic_add(count_ptr, tl.sum(flags, 0), sem="relaxed")
-    tl.store(list_ptr + first + tl.cumsum(flags, 0) - 1, keys, mask=kept)
+    tl.store(list_ptr + first + tl.cumsum(flags, 0) - 1, keys, mask=mask)
 
 
 @triton.jit
@@ -402,10 +402,10 @@ def norm_range(S: tl.constexpr, meta, node, V, NORM: tl.constexpr):
         inside = (node >= 0) & (level < S.n_levels)
         begin = read(meta, 2 * (S.n_levels + 2) + level, inside)
         end = begin + read(meta, S.n_levels + 2 + level, inside)
-    wanted = (node >= 0) & (level != ENDED)
+    continues = (node >= 0) & (level != ENDED)
     if not S.has_end:
-        wanted = wanted & (level < S.n_levels)
-    return begin, tl.where(wanted, end, begin)
+        continues = continues & (level < S.n_levels)
+    return begin, tl.where(continues, end, begin)
 
 
 @triton.jit
