@@ -6,7 +6,8 @@
     state.get_mask(), state.commit(token_id)                  at each step
 
 ``compile`` takes a schema, a type, a list of strings or a compiled pattern.
-Grammars: ``compile_lark``, ``compile_gbnf``, ``compile_regex``, ``GrammarBuilder``; sets of strings: ``compile_texts``;
+Grammars: ``compile_lark``, ``compile_gbnf``, ``compile_regex``, ``GrammarBuilder``, and ``to_gbnf`` for programs that
+take a grammar's text; sets of strings: ``compile_texts``;
 tools: ``compile_tools``, ``read_calls``; batches: ``fill_bitmasks``, ``allocate_bitmask``, ``apply_bitmask_inplace``;
 answers as they are written: ``Events``, ``partial``;
 drafts of speculative decoding: ``fill_draft_tree``, ``fill_draft_chain``; ``generate`` is the shortest way from prompts
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from wfsa.errors import WfsaError
     from wfsa.events.events import Events
     from wfsa.events.partial import partial
+    from wfsa.gbnf import to_gbnf
     from wfsa.grammar.ir import GrammarBuilder
     from wfsa.grammar_constraint import GrammarConstraint
     from wfsa.inspect.check_schema import check_json_schema
@@ -85,6 +87,7 @@ __all__ = [
     "load",
     "partial",
     "read_calls",
+    "to_gbnf",
 ]
 
 # The module of each name. All modules together take 0.3 s of a start, so `import wfsa` imports none: a module is
@@ -117,6 +120,7 @@ _MODULES = {
     "generate": "integrations.generate",
     "partial": "events.partial",
     "read_calls": "calls",
+    "to_gbnf": "gbnf",
 }
 
 if not TYPE_CHECKING:  # a type checker would take any name from a `__getattr__` that it sees

@@ -16,7 +16,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = {
-    "commands.md": ("compile", "check", "inspect", "mask", "trace", "report", "profile", "bench", "explore", "demo"),
+    "commands.md": (
+        "compile", "check", "inspect", "mask", "trace", "report", "gbnf", "profile", "bench", "explore", "demo",
+    ),
     "commands-of-items.md": ("items",),
     "commands-of-stores.md": ("compile-all", "store"),
 }

@@ -217,6 +217,17 @@ def test_compile_takes_the_options_of_a_schema(tmp_path: Path, run: Run) -> None
     refused(run("compile", "--kind", "regex", "--text", "a", *command[2:], "--lenient"), "--lenient")
 
 
+def test_gbnf(tmp_path: Path, run: Run) -> None:
+    path = tmp_path / "person.json"
+    path.write_text(json.dumps(SCHEMA))
+    code, out, err = run("gbnf", path)
+    assert (code, err) == (0, "") and out == wfsa.to_gbnf(SCHEMA)
+    assert run("gbnf", path, "--set", "whitespace=compact", "-o", tmp_path / "person.gbnf") == (0, "", "")
+    assert (tmp_path / "person.gbnf").read_text(encoding="utf-8") == wfsa.to_gbnf(SCHEMA, whitespace="compact")
+    path.write_text('{"uniqueItems": true}')
+    refused(run("gbnf", path), "GBNF cannot express items that must differ")
+
+
 def test_report_of_tools(tmp_path: Path, run: Run) -> None:
     path = tmp_path / "tools.json"
     path.write_text(json.dumps([{"name": "f", "inputSchema": SCHEMA}]))

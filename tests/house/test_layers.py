@@ -144,6 +144,7 @@ PACKAGE: dict[str, set[str]] = {
         "grammar", *SCHEMA, "wfsa/compiler.py", "wfsa/constraint.py", "wfsa/errors.py", "wfsa/grammar_constraint.py",
         "wfsa/texts", "wfsa/vocab",
     },
+    "wfsa/gbnf.py": {"grammar", *SCHEMA, "grammar/regex", "wfsa/_ext", "wfsa/arguments.py", "wfsa/errors.py"},
     "wfsa/requests.py": {
         "grammar", *SCHEMA, "grammar/guidance", "grammar/notation", "grammar/regex", "grammar/structural_tag",
         "wfsa/arguments.py", "wfsa/calls.py", "wfsa/compile_options.py", "wfsa/compiler.py", "wfsa/constraint.py",
@@ -189,8 +190,8 @@ PACKAGE: dict[str, set[str]] = {
     },
     "wfsa/cli": {
         *SCHEMA, "wfsa/__init__.py", "wfsa/compile_options.py", "wfsa/constraint_file.py", "wfsa/demo",
-        "wfsa/errors.py", "wfsa/explorer", "wfsa/fleet/farm", "wfsa/fleet/store", "wfsa/inspect", "wfsa/items",
-        "wfsa/progress_bar.py", "wfsa/storage", "wfsa/texts", "wfsa/version.py", "wfsa/vocab",
+        "wfsa/errors.py", "wfsa/explorer", "wfsa/fleet/farm", "wfsa/fleet/store", "wfsa/gbnf.py", "wfsa/inspect",
+        "wfsa/items", "wfsa/progress_bar.py", "wfsa/storage", "wfsa/texts", "wfsa/version.py", "wfsa/vocab",
     },
     "wfsa/__main__.py": {"wfsa/cli"},
 }  # fmt: skip

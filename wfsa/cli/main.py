@@ -53,6 +53,7 @@ COMMANDS: Final = {
     "mask": "show the tokens that may follow a prefix",
     "trace": "show a text token by token: number of choices, forced tokens, times",
     "report": "show how a JSON Schema is enforced, keyword by keyword",
+    "gbnf": "write a JSON Schema as a grammar in GBNF, for llama-server",
     "profile": "show the compile cost of a JSON Schema, place by place, with advice",
     "bench": "compare the installed engines on a schema of your own",
     "items": "index a catalogue of semantic ids",
