@@ -45,6 +45,7 @@ from wfsa.grammar.json_schema.tools import is_response_format, listed_tools
 from wfsa.grammar.notation.gbnf import read_gbnf
 from wfsa.grammar.regex.grammar import read_regex
 from wfsa.grammar.structural_tag import read_structural_tag
+from wfsa.grammar.structural_tag.parts import AnswerSource
 from wfsa.grammar.structural_tag.tools import tools_tag
 from wfsa.grammar_constraint import GrammarConstraint
 from wfsa.vocab import Vocab, require_vocab
@@ -302,7 +303,7 @@ def constraint_of_tag(
         constraint, slips = _compile_read(read, tag, schema_options, vocab, run)
     if slips:
         warnings.warn(slips_text(slips), SchemaWarning, stacklevel=stacklevel)
-    return constraint
+    return replace(constraint, _answer=AnswerSource(tag, schema_options))
 
 
 class _TokenNames:

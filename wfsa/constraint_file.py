@@ -1,7 +1,8 @@
 """The file of a compiled grammar or schema: one file of arrays (wfsa/storage/array_file.py), for one vocabulary.
 
     arrays    the fields of the engine's tables (ext/artifact/write_fields.hpp), each in the narrowest integer type
-    head      vocabulary fingerprint, names and origins of terminals, stats, report, schema, attributes, tools
+    head      vocabulary fingerprint, names and origins of terminals, stats, report, schema, attributes, tools,
+              structural tag
 
 The same constraint gives the same bytes, since stats are stored without times.
 Loading checks format, version, checksums and vocabulary, then every index in every table, before using any of it.
@@ -37,6 +38,7 @@ class StoredConstraint:
     counts: the sizes of the tables when they were compiled, None for those of `core` when the file is written; the file
         of a complete constraint leaves out tables that only expansion needs.
     tools: the JSON values of a :class:`wfsa.calls.CallReader`, None for a constraint that does not come from tools.
+    answer: the JSON text of the structural tag of the constraint's texts, None if there is none.
     """
 
     core: ConstraintCore
@@ -47,6 +49,7 @@ class StoredConstraint:
     source: SchemaSource | None
     attributes: tuple[RuleAttributes, ...] = ()
     tools: Any = None
+    answer: str | None = None
 
 
 def packed(stored: StoredConstraint, vocabulary: str) -> tuple[dict[str, Any], Arrays]:
@@ -66,6 +69,8 @@ def packed(stored: StoredConstraint, vocabulary: str) -> tuple[dict[str, Any], A
     }
     if stored.tools is not None:
         head["tools"] = stored.tools
+    if stored.answer is not None:
+        head["answer"] = stored.answer
     return head, arrays
 
 
@@ -90,7 +95,10 @@ def unpacked(file: ArrayFile, vocab: VocabCore) -> StoredConstraint:
     except (WfsaError, ValueError, TypeError, RecursionError):
         raise ArtifactError(f"{where} is damaged: bad schema") from None
     report, attributes = _report(head.get("report"), where), _attributes(head.get("attributes"), where)
-    return StoredConstraint(core, names, origins, _counts(head, where), report, source, attributes, head.get("tools"))
+    return StoredConstraint(
+        core, names, origins, _counts(head, where), report, source, attributes, head.get("tools"),
+        head.get("answer"),
+    )  # fmt: skip
 
 
 def _counts(head: dict[str, Any], where: str) -> dict[str, int]:

@@ -17,6 +17,7 @@ from wfsa.errors import ArtifactError, LimitError
 from wfsa.explain import reasons
 from wfsa.grammar.ir import Grammar, RuleAttributes
 from wfsa.grammar.json_schema import SchemaReport, SchemaSource
+from wfsa.grammar.structural_tag.parts import AnswerSource
 from wfsa.storage.array_file import ArrayFile, Arrays
 from wfsa.vocab import Vocab, byte_vocab
 
@@ -63,6 +64,7 @@ class GrammarConstraint(Constraint):
     attributes: tuple[RuleAttributes, ...] = ()
     _counts_in_file: dict[str, int] | None = None  # a file of a complete constraint leaves out some of the tables
     _call_reader: CallReader | None = None  # set if the constraint comes from tools
+    _answer: AnswerSource | None = None  # the structural tag of its texts, if there is one
 
     FILE: ClassVar[FileKind] = FileKind(constraint_file.KIND, constraint_file.FORMAT, constraint_file.VERSION)
 
@@ -98,6 +100,7 @@ class GrammarConstraint(Constraint):
         stored = constraint_file.StoredConstraint(
             self._core, self.terminal_names, self.terminal_origins, self._counts_in_file, self.report, self.source,
             self.attributes, None if self._call_reader is None else self._call_reader.to_data(),
+            None if self._answer is None else self._answer.to_text(),
         )  # fmt: skip
         return constraint_file.packed(stored, self.vocab.fingerprint)
 
@@ -110,11 +113,12 @@ class GrammarConstraint(Constraint):
         counts = stored.counts if stored.core.frozen else None
         try:
             reader = None if stored.tools is None else CallReader.of_data(stored.tools)
+            answer = None if stored.answer is None else AnswerSource.of_text(stored.answer)
         except ValueError as error:
             raise ArtifactError(f"{file.where} is damaged: {error}") from None
         return cls(
             stored.core, vocab, stored.terminal_names, stored.terminal_origins, times, stored.report, stored.source,
-            stored.attributes, counts, reader,
+            stored.attributes, counts, reader, answer,
         )  # fmt: skip
 
     def calls(self, text: str | bytes) -> Calls:

@@ -112,6 +112,7 @@ cdef class Event:
 
     cdef readonly str kind
     cdef readonly int32_t tag
+    cdef int32_t document
     cdef object given
     cdef str place
     cdef object locate
@@ -150,8 +151,11 @@ cdef class Event:
         """The JSON pointer of the subschema of the value, or None outside of documents.
 
         The location depends on the path alone: it is that of the deepest subschema that is certain (docs/events.md).
+        None, too, if the text so far may be a document of several schemas.
         """
-        return None if self.place is None or self.locate is None else self.locate(self.tag, self.path)
+        if self.place is None or self.locate is None or self.document < 0:
+            return None
+        return self.locate(self.document, self.path)
 
     def __eq__(self, other):
         if type(other) is not Event:
@@ -198,7 +202,9 @@ cdef class EventCore:
     cdef str last_place
 
     def __init__(self, VocabCore vocab not None, program not None, locate=None, dict special=None, max_rollback=256):
-        """program: a :class:`wfsa.events.program.Program`.  locate: a function from the tag and the path of a value."""
+        """program: a :class:`wfsa.events.program.Program`.  locate: a function from the number of a document and the path
+        of a value.
+        """
         cdef shared_ptr[RawProgram] made = make_shared[RawProgram]()
         cdef RawProgram* p = made.get()
         cdef Instruction instruction
@@ -249,6 +255,7 @@ cdef class EventCore:
             event.kind = <str>_KINDS[kind]
             event.tag = raw[k].tag
             event.locate = self.locate
+            event.document = -1 if kind == 10 else raw[k].name
             if raw[k].place.get() is not NULL:
                 if raw[k].place.get() is not self.last.get():
                     self.last = raw[k].place

@@ -24,7 +24,7 @@ struct Event {
     EventKind kind;
     bool is_first = false;  // of kString: the string begins here, so the event is given even if its text is empty
     int32_t tag = -1;       // the number of the tag around it, in the order of the answer; -1: none
-    int32_t name = -1;      // of kTagBegin
+    int32_t name = -1;      // of kTagBegin: the name; of a document's events: the document, -1 if readings differ in it
     Place place;
     std::string text;  // of strings, keys, numbers, literals and free text; lone surrogates as in WTF-8
 };
@@ -34,21 +34,24 @@ inline bool is_growing(EventKind kind) {
 }
 inline bool same_place(const Place& a, const Place& b) { return a == b || (a && b && *a == *b); }
 inline bool same_head(const Event& a, const Event& b) {
-    return a.kind == b.kind && a.is_first == b.is_first && a.tag == b.tag && a.name == b.name && same_place(a.place, b.place);
+    return a.kind == b.kind && a.is_first == b.is_first && a.tag == b.tag && same_place(a.place, b.place) &&
+           (a.kind != EventKind::kTagBegin || a.name == b.name);
 }
 
 // The events of one reading that have not been given yet.
 class EventList {
   public:
     std::vector<Event> events;
+    int32_t document = -1;  // the number of the document that is read
 
     void add(EventKind kind, int32_t tag, Place place = nullptr, std::string text = {}, int32_t name = -1) {
+        if (place) name = document;
         events.push_back({kind, kind == EventKind::kString, tag, name, std::move(place), std::move(text)});
     }
     // Appends to the text that is being written, or begins a part of it.
     void grow(EventKind kind, int32_t tag, const Place& place, const char* p, size_t n) {
         if (events.empty() || events.back().kind != kind || events.back().tag != tag) {
-            events.push_back({kind, false, tag, -1, place, {}});
+            events.push_back({kind, false, tag, place ? document : -1, place, {}});
         }
         events.back().text.append(p, n);
     }

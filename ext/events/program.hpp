@@ -5,7 +5,7 @@
 //   kText       free text up to the first word of texts[a], which leads to the word's target; if b, it may also end
 //               anywhere and go on at the next instruction
 //   kAutomaton  a word of automata[a]
-//   kDocument   a JSON document
+//   kDocument   a JSON document, of the number a
 //   kTokens     one token: of token_sets[a], or, if b, one that is not in it
 //   kSplit      the instruction a, or else b
 //   kJump       the instruction a

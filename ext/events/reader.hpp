@@ -73,6 +73,7 @@ class EventReader {
         for (size_t k = 0; k < n && !readings_.empty(); ++k) {
             Reading& only = readings_[0];
             if (readings_.size() == 1 && instruction(only).op == Op::kDocument) {  // the common case, which copies nothing
+                only.list.document = instruction(only).a;
                 const Document::Step taken = only.document.take(p[k], only.list, only.tag());
                 if (taken == Document::Step::kTaken && !only.document.is_root_number()) continue;
                 if (taken != Document::Step::kRefused) add_taken(only, taken);
@@ -188,6 +189,7 @@ class EventReader {
                 return;
             }
             case Op::kDocument: {
+                reading.list.document = i.a;
                 const Document::Step taken = reading.document.take(c, reading.list, reading.tag());
                 if (taken != Document::Step::kRefused) add_taken(reading, taken);
                 return;
@@ -270,6 +272,7 @@ class EventReader {
         after = reading;
         if (i.op == Op::kText) put_text(after, i.kind, reading.held.data(), reading.held.size());
         if (i.op == Op::kDocument) {
+            after.list.document = i.a;
             after.document.end(after.list, after.tag());
             after.document = Document();
         }
@@ -334,6 +337,7 @@ class EventReader {
                 while (common < shared && common < b.size() && a[common] == b[common]) ++common;
                 if (common < a.size() || common < b.size()) is_same = false;
                 shared = common;
+                if (first[n].name != other[n].name) first[n].name = -1;
             }
             // the last event of a reading may still grow, so its text counts as a beginning
             for (const Reading& reading : readings_)

@@ -39,6 +39,7 @@ INTERPRETED = (
     "guidance", "lark", "notation", "inline.py", "token_ids.py",
     # The same; two other modules of the folder have subclasses of compiled classes, so they are compiled, too.
     "structural_tag/calls.py", "structural_tag/fields.py", "structural_tag/formats.py", "structural_tag/lowering.py",
+    "structural_tag/parts.py",
     "structural_tag/reasoning.py", "structural_tag/schema_numbers.py", "structural_tag/tools.py",
     "structural_tag/xml_styles.py", "structural_tag/xml_values.py",
     # They read the frames of tracebacks, and belong to threads.

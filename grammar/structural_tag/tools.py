@@ -22,6 +22,7 @@ from ..boundary import Boundary
 from ..json_schema.read.keywords import shown
 from ..json_schema.tools import ToolSchema, listed_tools, response_schema
 from .formats import CallFormat, Frame, require_format
+from .parts import Part
 from .reasoning import reasoning_format, require_reasoning
 from .xml_styles import is_word
 
@@ -78,8 +79,11 @@ def answer_tag(
         return answer
     is_text = not must and not written.whole and document in (None, ANY_TEXT)  # white space is part of the text
     frame = reasoning if isinstance(reasoning, Frame) else require_reasoning(reasoning)
-    gap: list[Format] = [] if is_text or written.text is not None else [{"type": "regex", "pattern": r"\s{0,4}"}]
-    thought = _sequence(_begin(frame), *reasoning_format(frame, max_reasoning_tokens), *gap)
+    gap: list[Format] = []
+    if not is_text and written.text is None:
+        gap.append(Part("mark", {"type": "regex", "pattern": r"\s{0,4}"}))
+    reasoning_part = _sequence(_begin(frame), *reasoning_format(frame, max_reasoning_tokens))
+    thought = _sequence(Part("reasoning", reasoning_part), *gap)
     return _sequence(thought if frame.may_be_open else {"type": "optional", "content": thought}, answer)
 
 
@@ -90,7 +94,7 @@ def _answer(
     if must:
         raise SchemaError("tool_choice requires a call, and response_format sets another format; remove one; at $")
     if form.text is not None:
-        tag = {"type": "tag", "begin": "", "content": document, "end": form.text.end}
+        tag = Part("frame", {"type": "tag", "begin": "", "content": document, "end": form.text.end})
         document = _sequence(_begin(form.text), tag, *(_trailer(form) if form.text.end else ()))
     return document if tool_choice == "none" else _or(_written(form, tools, True, parallel), document)
 
@@ -118,9 +122,11 @@ def _tag(tool: ToolSchema, form: CallFormat) -> Format:
         content = _sequence(_NUMBER, _constant(form.after_index), content)
     name = _spelled(tool, form)
     if not form.id_end:
-        return {"type": "tag", "begin": form.begin + name + form.after_name, "content": content, "end": form.end}
-    content = _sequence(_NUMBER, _constant(form.id_end + name + form.after_name), content)
-    return {"type": "tag", "begin": form.begin, "content": content, "end": form.end}
+        begin = form.begin + name + form.after_name
+    else:
+        begin = form.begin
+        content = _sequence(_NUMBER, _constant(form.id_end + name + form.after_name), content)
+    return Part("call", {"type": "tag", "begin": begin, "content": content, "end": form.end}, tool.name)
 
 
 def _spelled(tool: ToolSchema, form: CallFormat) -> str:
@@ -206,7 +212,7 @@ def _framed_text(form: CallFormat) -> Format:
 
 def _message(frame: Frame, form: CallFormat) -> Format:
     text = {"type": "any_text", "excludes": [form.first_mark()]}
-    return _sequence(_begin(frame), {"type": "tag", "begin": "", "content": text, "end": frame.end})
+    return _sequence(_begin(frame), Part("frame", {"type": "tag", "begin": "", "content": text, "end": frame.end}))
 
 
 def _begin(frame: Frame) -> Format:
@@ -220,7 +226,7 @@ def _trailer(form: CallFormat) -> list[Format]:
 
 # ---- pieces of tags --------------------------------------------------------------------------------------------------
 
-_NUMBER: Format = {"type": "regex", "pattern": "[0-9]{1,6}"}
+_NUMBER: Format = Part("mark", {"type": "regex", "pattern": "[0-9]{1,6}"})
 
 
 def _sequence(*elements: Format) -> Format:
@@ -232,4 +238,4 @@ def _or(*elements: Format) -> Format:
 
 
 def _constant(text: str) -> Format:
-    return {"type": "const_string", "value": text}
+    return Part("mark", {"type": "const_string", "value": text})

@@ -129,11 +129,11 @@ PACKAGE: dict[str, set[str]] = {
     },
     "wfsa/constraint_file.py": {"grammar", *SCHEMA, "wfsa/_ext", "wfsa/errors.py", "wfsa/storage"},
     "wfsa/grammar_constraint.py": {
-        "grammar", *SCHEMA, "wfsa/_ext", "wfsa/calls.py", "wfsa/compilation.py",
+        "grammar", *SCHEMA, "grammar/structural_tag", "wfsa/_ext", "wfsa/calls.py", "wfsa/compilation.py",
         "wfsa/compile_options.py", "wfsa/constraint.py", "wfsa/constraint_file.py", "wfsa/errors.py",
         "wfsa/explain.py", "wfsa/storage", "wfsa/vocab",
     },
-    "wfsa/events": {*SCHEMA, "wfsa/_ext", "wfsa/errors.py"},
+    "wfsa/events": {*SCHEMA, "grammar/regex", "grammar/structural_tag", "wfsa/_ext", "wfsa/errors.py"},
     "wfsa/texts": {"wfsa/_ext", "wfsa/constraint.py", "wfsa/errors.py", "wfsa/storage", "wfsa/vocab"},
     "wfsa/compiler.py": {
         "grammar", *SCHEMA, "grammar/guidance", "grammar/notation", "grammar/regex", "grammar/structural_tag",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from wfsa._ext.events import EventCore
 from wfsa.errors import DecodingError
 from wfsa.events.locations import Path, SchemaLocations
 from wfsa.events.program import Program, document_program
+from wfsa.events.tag_program import tag_program
+from wfsa.grammar.json_schema.options import SchemaOptions
 
 if TYPE_CHECKING:
     from wfsa.constraint import Constraint
@@ -44,29 +45,32 @@ class Events(EventCore):
 
 
 class AnswerForm:
-    """The form of the texts of a constraint: a program, and the schemas of the documents in it."""
+    """The form of the texts of a constraint: a program, and the schemas of the documents in it.
 
-    def __init__(self, source: Any) -> None:
-        self._source = source
+    is_document: whether a text is one document.
+    """
 
-    @cached_property
-    def program(self) -> Program:
-        return document_program()
+    def __init__(self, program: Program, schemas: list[Any], options: SchemaOptions, is_document: bool) -> None:
+        self.program, self.is_document = program, is_document
+        self._schemas, self._options = schemas, options
+        self._locations: dict[int, SchemaLocations] = {}
 
-    @cached_property
-    def _locations(self) -> SchemaLocations:
-        return SchemaLocations(self._source.schema, self._source.options)
-
-    def locate(self, tag: int, path: Path) -> str:
-        return self._locations(path)
+    def locate(self, document: int, path: Path) -> str:
+        """Returns the location of a value in the schema of its document."""
+        locations = self._locations.get(document)
+        if locations is None:
+            locations = self._locations[document] = SchemaLocations(self._schemas[document], self._options)
+        return locations(path)
 
 
 def form_of(constraint: Constraint) -> AnswerForm:
     """Returns the form of a constraint's texts. Raises DecodingError if it is not known."""
-    source = getattr(constraint, "source", None)
+    source, answer = getattr(constraint, "source", None), getattr(constraint, "_answer", None)
+    if answer is not None:
+        return AnswerForm(*tag_program(answer.form, constraint.vocab), answer.options, False)
     if source is None:
         raise DecodingError(
             "events need a constraint of compile_json_schema, compile_tools or compile_structural_tag; this one comes "
             "from a grammar, a pattern or texts, or its schema was not kept in its file"
         )
-    return AnswerForm(source)
+    return AnswerForm(document_program(), [source.schema], source.options, True)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from wfsa._ext.events import Event
-from wfsa.events.events import Events
+from wfsa.events.events import Events, form_of
 from wfsa.events.typed import typed_value
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ class Partial:
 
     def __init__(self, constraint: Constraint, *, max_rollback: int = 256) -> None:
         self._events = Events(constraint, max_rollback=max_rollback)
+        self._is_document = form_of(constraint).is_document
         self._clear()
         self._past: deque[list[Undo]] = deque(maxlen=max_rollback)  # by commit, what it changed
 
@@ -36,6 +37,10 @@ class Partial:
         self._holder: dict[str, Any] = {}
         self._frames: list[list[Any]] = [[self._holder, _ROOT]]  # open containers, each with its last key
         self._is_in_string = False
+        if not self._is_document:
+            answer: dict[str, Any] = {}
+            self._holder[_ROOT] = answer
+            self._frames.append([answer, "document"])
 
     @property
     def value(self) -> Any:
@@ -43,6 +48,10 @@ class Partial:
 
         A member is missing until its value begins, and a number or literal until it is complete.  None before the
         document begins (see ``has_value``).  This is the object that grows: copy it to keep it as it is now.
+
+        For the answers of tools and structural tags, a dict with those of these keys that have come: ``reasoning`` and
+        ``text``, the text outside of tags; ``calls``, a list with ``name`` and ``arguments`` of each call or tag, or
+        ``text`` where its content is not JSON; ``document``, a document outside of tags.
         """
         return self._holder.get(_ROOT)
 
@@ -53,7 +62,9 @@ class Partial:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the document is complete."""
+        """Whether the document is complete, or, for other answers, whether the text has ended."""
+        if not self._is_document:
+            return self._events.is_finished()
         return self.has_value and len(self._frames) == 1 and not self._is_in_string
 
     @property
@@ -109,7 +120,7 @@ class Partial:
     def fork(self) -> Self:
         """Returns an independent copy, in time proportional to the document."""
         out = object.__new__(type(self))
-        out._events = self._events.fork()
+        out._events, out._is_document = self._events.fork(), self._is_document
         old = [value for undos in self._past for undo in undos for value in undo[1:]]
         twins = _twins([self._holder, *self._frames, *old])
 
@@ -153,10 +164,14 @@ class Partial:
                 self._put(opened, undos)
                 self._frames.append([opened, None])
                 undos.append(("close", None, None, None))
-            elif kind == "object_end" or kind == "array_end":
+            elif kind == "object_end" or kind == "array_end" or kind == "tag_end":
                 undos.append(("open", None, None, self._frames.pop()))
-            else:
+            elif kind == "number" or kind == "literal":
                 self._put(event.value, undos)
+            elif kind == "text" or kind == "reasoning":
+                self._grow(kind, event.value, undos)
+            elif kind == "tag_begin":
+                self._begin_tag(event.value, undos)
         self._past.append(undos)
         return events
 
@@ -171,6 +186,28 @@ class Partial:
         else:
             container[key] = value
             undos.append(("remove", container, key, None))
+
+    def _grow(self, key: str, piece: str, undos: list[Undo]) -> None:
+        """Extends the text of the answer, or of its open tag."""
+        container = self._frames[-1][0]
+        if key in container:
+            self._frames.append([container, key])
+            self._extend(piece, undos)
+            self._frames.pop()
+        else:
+            container[key] = piece
+            undos.append(("remove", container, key, None))
+
+    def _begin_tag(self, name: str, undos: list[Undo]) -> None:
+        around = self._frames[-1][0]
+        if "calls" not in around:
+            around["calls"] = []
+            undos.append(("remove", around, "calls", None))
+        call: dict[str, Any] = {"name": name}
+        around["calls"].append(call)
+        undos.append(("remove", around["calls"], -1, None))
+        self._frames.append([call, "arguments"])
+        undos.append(("close", None, None, None))
 
     def _extend(self, piece: str, undos: list[Undo]) -> None:
         container, key = self._frames[-1]

@@ -69,12 +69,13 @@ def to_text(source: SchemaSource) -> str | None:
     documents = getattr(source.options.registry, "documents", {})
     record = {"schema": source.schema, "options": options, "tools": source.tools, "documents": documents}
     try:
-        return json.dumps(record, default=_rounded)
+        return json.dumps(record, default=rounded)
     except (ValueError, TypeError, RecursionError):
         return None
 
 
-def _rounded(value: Any) -> Any:
+def rounded(value: Any) -> Any:
+    """Return a Decimal as an int or float; raises TypeError for other values, ValueError for one that is too large."""
     if not isinstance(value, Decimal):
         raise TypeError(f"{type(value).__name__} is not JSON")
     number = float(value)
