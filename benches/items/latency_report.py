@@ -201,8 +201,9 @@ def _plot(path: Path, times: list[Line]) -> Path | None:
             line = STYLES.get(what, ":")
             colour, marker = COLOURS[engine], "x" if "compiled" in arm else "."
             axes.plot(values, [by[x]["p50"] for x in values], line, marker=marker, color=colour, label=arm)
-            axes.fill_between(values, [by[x]["p10"] for x in values], [by[x]["p90"] for x in values],
-                              color=colour, alpha=0.15, linewidth=0)  # fmt: skip
+            if not device:  # there the spread is thinner than the line
+                axes.fill_between(values, [by[x]["p10"] for x in values], [by[x]["p90"] for x in values],
+                                  color=colour, alpha=0.15, linewidth=0)  # fmt: skip
             axes.set(xscale="log", yscale="log", title=f"{kind}, {beams} beams", xlabel="|C|", ylabel="µs")
         for axes in grid.flat:
             axes.grid(alpha=0.3)

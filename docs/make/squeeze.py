@@ -19,6 +19,7 @@ _PLAIN_MARK = re.compile(r'<span class="(?:n|p|o|w|kc)">([^<]*)</span>')
 _RIGHT = re.compile(r'<(t[dh]) style="text-align: right;">')
 _KEPT = re.compile(r"(<(pre|script|textarea)\b.*?</\2>)", re.DOTALL)
 _NUMBER = re.compile(r"-?\d+\.\d{3,}")
+_TEXT = re.compile(r"(<text\b.*?</text>)", re.DOTALL)
 _COORDINATES = re.compile(r'\b(d|x|y|points)="([^"]*)"')
 
 
@@ -40,11 +41,13 @@ def squeeze_page(html: str) -> str:
 def squeeze_picture(svg: str) -> str:
     """Return an SVG with coordinates to a hundredth of a point, without comments and the name of its program.
 
-    White space between tags may be visible in a picture with text, and stays there.
+    White space within a text is visible, and stays there.
     """
     svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", svg, flags=re.DOTALL)
     svg = _COORDINATES.sub(_shorter, svg)
-    return svg if "<text" in svg else re.sub(r">\s+<", "><", svg)
+    parts = _TEXT.split(svg)  # every second part is a text
+    parts[::2] = [re.sub(r"(^|>)\s+(<|$)", r"\1\2", part) for part in parts[::2]]
+    return "".join(parts)
 
 
 def _shorter(attribute: re.Match[str]) -> str:

@@ -106,7 +106,8 @@ def test_pictures_are_squeezed_by_less_than_a_hundredth_of_a_point() -> None:
     path = '<path d="M 1.23456 -0.001 \nL 2 3.5 \nz\n"/>'
     picture = f"<svg>\n <metadata>x</metadata>\n {path}<!-- x --></svg>"
     assert squeeze(picture) == '<svg><path d="M1.23 -0L2 3.5z"/></svg>'
-    assert squeeze("<svg>\n <text>a</text> <text>b</text></svg>") == "<svg>\n <text>a</text> <text>b</text></svg>"
+    text = "<text>a <tspan>b</tspan> <tspan>c</tspan></text>"
+    assert squeeze(f"<svg>\n {text} <g>\n  {text}\n </g></svg>") == f"<svg>{text}<g>{text}</g></svg>"
     number = re.compile(r"-?\d+(?:\.\d+)?")
     for path in IMAGES:
         before = path.read_text(encoding="utf-8")
