@@ -134,9 +134,14 @@ WHEEL := dist/.made
 wheel: build $(WHEEL)
 
 # The JSON Schema front end is compiled, since nobody edits the sources of an installed wheel.
+# With the link, Cython writes the same paths of its own files as in the tree, so that ccache finds what is compiled.
 $(WHEEL): $(PACKAGED) | $(STAMPS)/engine $(STAMPS)/install
 	rm -rf dist build/wheel
-	WFSA_COMPILE_FRONT_END=1 $(PY) -m build --no-isolation --outdir build/wheel .
+	$(PY) -m build --no-isolation --sdist --outdir build/wheel .
+	mkdir build/wheel/source
+	tar --strip-components=1 -C build/wheel/source -xf build/wheel/*.tar.gz
+	ln -s $(abspath $(VENV)) build/wheel/source/$(VENV)
+	cd build/wheel/source && WFSA_COMPILE_FRONT_END=1 $(PY) -m build --no-isolation --wheel --outdir .. .
 	PATH="$(abspath $(VENV))/bin:$$PATH" $(PY) -m auditwheel repair --wheel-dir dist build/wheel/*.whl
 	cp build/wheel/*.tar.gz dist/
 	$(PY) tests/house/try_wheel.py dist
@@ -196,30 +201,35 @@ sanitize: build $(STAMPS)/model
 
 # Programs that serve models are installed in a separate environment, next to our wheel, since vLLM depends on its own
 # torch and transformers. Its packages for pictures and sound are built for CUDA, and are removed, since they fail without a GPU.
+# rfc3987-syntax is removed, too: jsonschema needs it for IRIs only, but compiles its grammars in 4 s of every process.
 INTEGRATIONS := build/integrations
 $(INTEGRATIONS)/installed: pyproject.toml tests/integrations/requirements.txt tests/integrations/without_dependencies.txt $(WHEEL)
 	@mkdir -p $(INTEGRATIONS)
 	$(PYTHON) -m venv $(INTEGRATIONS)/venv
 	$(INTEGRATIONS)/venv/bin/python -m pip install --disable-pip-version-check --quiet -r tests/integrations/requirements.txt
 	$(INTEGRATIONS)/venv/bin/python -m pip install --disable-pip-version-check --quiet --no-deps -r tests/integrations/without_dependencies.txt
-	$(INTEGRATIONS)/venv/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	$(INTEGRATIONS)/venv/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec rfc3987-syntax
 	$(INTEGRATIONS)/venv/bin/python -m pip install --disable-pip-version-check --quiet --no-deps --force-reinstall dist/*.whl
 	@touch $@
 
 # genlm-control imports vLLM if it is installed, and configures it differently, so its tests have a process of their own.
-SERVER_TESTS := $(addprefix tests/integrations/,test_sglang.py test_vllm.py test_vllm_drafts.py test_vllm_server.py test_tool_formats.py)
-LIBRARY_TESTS := $(addprefix tests/integrations/,test_mlx_lm.py test_mlx_lm_server.py test_outlines.py test_exllamav3.py)
-GENLM_TESTS := tests/integrations/test_genlm_control.py
+# `make -j 2 integrations` runs two processes at a time.
+vllm_tests := tests/integrations/test_vllm.py
+server_tests := $(addprefix tests/integrations/,test_sglang.py test_vllm_drafts.py test_vllm_server.py test_tool_formats.py)
+library_tests := $(addprefix tests/integrations/,test_mlx_lm.py test_mlx_lm_server.py test_outlines.py test_exllamav3.py)
+genlm_tests := tests/integrations/test_genlm_control.py
+INTEGRATED := $(addprefix integrations-,vllm server library genlm)
 
-integrations: build $(INTEGRATIONS)/installed
-	$(INTEGRATIONS)/venv/bin/python -m pytest -q -p no:cacheprovider $(SERVER_TESTS) $(PYTEST_ARGS)
-	$(INTEGRATIONS)/venv/bin/python -m pytest -q -p no:cacheprovider $(LIBRARY_TESTS) $(PYTEST_ARGS)
-	$(INTEGRATIONS)/venv/bin/python -m pytest -q -p no:cacheprovider $(GENLM_TESTS) $(PYTEST_ARGS)
+.PHONY: $(INTEGRATED)
+integrations: $(INTEGRATED)
+
+$(INTEGRATED): integrations-%: build $(INTEGRATIONS)/installed
+	$(INTEGRATIONS)/venv/bin/python -m pytest -q -p no:cacheprovider $($*_tests) $(PYTEST_ARGS)
 
 # tests/newest.py installs the releases that users would get, in place of tests/pins.txt. tests/pins.md explains the pins.
 newest: $(STAMPS)/engine
 	$(PY) tests/newest.py build/newest --jobs $(JOBS) --tests "$(NEWEST_TESTS)" \
-	  --program-tests "$(SERVER_TESTS)" --program-tests "$(LIBRARY_TESTS)" --program-tests "$(GENLM_TESTS)"
+	  --program-tests "$(vllm_tests) $(server_tests)" --program-tests "$(library_tests)" --program-tests "$(genlm_tests)"
 
 # The tests share threads of one process, so there are no pytest workers. ThreadSanitizer needs addresses that are not
 # random (setarch -R). Reports go to files, because pytest captures the output.

@@ -24,6 +24,7 @@ def environment(folder: Path) -> dict[str, str]:
     paths = [os.environ["PYTHONPATH"]] if os.environ.get("PYTHONPATH") else []
     return {
         **os.environ, "VLLM_CPU_KVCACHE_SPACE": "1", "HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1",
+        "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # else all engines that run at the same time are bound to one core
         "PYTHONPATH": os.pathsep.join([*paths, str(folder)]),
     }  # fmt: skip
 
@@ -46,7 +47,7 @@ class Server:
                 command, stdout=out, stderr=out, env=environment(log.parent), start_new_session=True
             )
 
-    def wait(self, seconds: float = 180) -> None:
+    def wait(self, seconds: float = 400) -> None:
         until = time.monotonic() + seconds
         while time.monotonic() < until and self.process.poll() is None:
             try:
