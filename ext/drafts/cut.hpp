@@ -154,7 +154,7 @@ class TokenCutter {
         for (int64_t s = 0; s < n; s += step) visit(v_.trie.slot_word[s]);
     }
     void read_pieces() {
-        size_t n_marked = 0, n_lines = 0, n_humps = 0, n_letters = 0, n_seen = 0, longest_digits = 0, n_twice = 0;
+        size_t n_marked = 0, n_lines = 0, n_humps = 0, n_letters = 0, n_seen = 0, n_twice = 0;
         sample(1 << 13, [&](const Word& w) {
             ++n_seen;
             if (w.length < 3) return;
@@ -173,20 +173,22 @@ class TokenCutter {
             const int32_t node = v_.trie.child(0, c);
             n_twice += node >= 0 && v_.trie[node].own && v_.trie.tokens(v_.trie[node].slot_lo).size() > 1;
         }
-        for (int32_t node = 0; longest_digits < 8; ++longest_digits) {
-            int32_t next = -1;
-            for (uint8_t c = '0'; c <= '9' && next < 0; ++c) {
-                const int32_t to = v_.trie.child(node, c);
-                if (to >= 0 && (v_.trie[to].own || longest_digits == 0)) next = to;
-            }
-            if (next < 0) break;
-            node = next;
-        }
-        pieces.digits = longest_digits > 3 ? 0 : std::max<size_t>(1, longest_digits);
+        const size_t n_digits = longest_digits(0, 4);
+        pieces.digits = n_digits > 3 ? 0 : std::max<size_t>(1, n_digits);
         pieces.marked_words = n_marked * 500 > n_seen;
         pieces.line_ends = n_lines > 0;
         pieces.humps = n_humps * 200 < n_letters && pieces.marked_words;
         pieces.blanks_join = n_twice > 48;
+    }
+    // Returns the length of the longest run of digits below the node whose beginnings are tokens, at most `most`. A first
+    // digit need not be a token.
+    size_t longest_digits(int32_t node, size_t most) const {
+        size_t longest = 0;
+        for (uint8_t c = '0'; c <= '9' && longest < most; ++c) {
+            const int32_t to = v_.trie.child(node, c);
+            if (to >= 0 && (v_.trie[to].own || node == 0)) longest = std::max(longest, 1 + longest_digits(to, most - 1));
+        }
+        return longest;
     }
     // Whether merging the bytes of tokens gives these tokens again, for nearly all of a sample.
     bool restores_tokens() const {

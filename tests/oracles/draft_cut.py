@@ -1,0 +1,54 @@
+"""The cut of forced bytes into tokens, written plainly: pieces by a tokenizer's own expression, then merges by id."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+LONGEST = 48  # bytes that are merged at once
+
+# The expressions of known tokenizers, without their cases for contractions, for texts of ASCII characters.
+PIECES = {
+    "gpt2": r" ?[A-Za-z]+| ?[0-9]+| ?[^\sA-Za-z0-9]+|\s+(?!\S)|\s+",
+    "llama3": r"[^\r\nA-Za-z0-9]?[A-Za-z]+|[0-9]{1,3}| ?[^\sA-Za-z0-9]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    "o200k": r"[^\r\nA-Za-z0-9]?(?:[A-Z]*[a-z]+|[A-Z]+)|[0-9]{1,3}| ?[^\sA-Za-z0-9]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+}  # fmt: skip
+
+
+def merged(text: bytes, ids: Mapping[bytes, int]) -> list[bytes]:
+    """Return the parts of a text after all merges; the pair whose token has the lowest id is merged first."""
+    parts = [text[i : i + 1] for i in range(len(text))]
+    while True:
+        pairs = [(ids[one + other], k) for k, (one, other) in enumerate(pairwise(parts)) if one + other in ids]
+        if not pairs:
+            return parts
+        _, k = min(pairs)
+        parts[k : k + 2] = [parts[k] + parts[k + 1]]
+
+
+def merges(ids: Mapping[bytes, int]) -> bool:
+    """Return whether merging restores nine tokens of ten."""
+    tried = [token for token in ids if 2 <= len(token) <= LONGEST]
+    return 10 * sum(merged(token, ids) == [token] for token in tried) >= 9 * len(tried)
+
+
+def cut(text: bytes, tokens: Sequence[bytes], pieces: str) -> list[int]:
+    """Return the tokens of a text, whose bytes are all tokens; of tokens with the same bytes the last."""
+    ids = {token: i for i, token in enumerate(tokens) if token}
+    if merges(ids):
+        found = [piece.encode() for piece in re.findall(PIECES[pieces], text.decode())]
+        assert b"".join(found) == text
+        parts = [
+            part
+            for piece in found
+            for k in range(0, len(piece), LONGEST)
+            for whole in [piece[k : k + LONGEST]]
+            for part in ([whole] if whole in ids else merged(whole, ids))
+        ]
+    else:
+        parts = []
+        while text:
+            parts.append(max((text[:n] for n in range(1, len(text) + 1) if text[:n] in ids), key=len))
+            text = text[len(parts[-1]) :]
+    return [ids[part] for part in parts]

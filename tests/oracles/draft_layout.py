@@ -1,0 +1,114 @@
+"""The white space that a draft expects, read off the text anew for every byte.
+
+A JSON text has gaps between its parts, each of one kind. A kind that the text has had is expected as it was last, and
+another one as a related kind was; without any, as ``json.dumps`` writes it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+BLANKS = " \t\n\r"
+MOST_LINE_ENDS = 6
+
+
+@dataclass(frozen=True)
+class Blanks:
+    """A run of white space as it is remembered: its line ends, and the equal blanks after the last one."""
+
+    line_ends: str
+    tail: str
+
+    @classmethod
+    def of(cls, run: str) -> Blanks:
+        after = run[max(run.rfind("\n"), run.rfind("\r")) + 1 :]
+        return cls("".join(c for c in run if c in "\n\r")[:MOST_LINE_ENDS], after[-1:] * len(after))
+
+    def text(self) -> str:
+        return self.line_ends + self.tail
+
+
+@dataclass
+class Text:
+    """What a text has shown: the last white space of each kind of gap, its indentation, and the gap at its end."""
+
+    seen: dict[str, Blanks]
+    unit: str | None  # of indentation, per level
+    opened: str  # the open brackets
+    previous: str  # the last byte that is not white space
+    run: str  # white space at the end
+    in_string: bool
+
+    def levels(self, following: str) -> int:
+        return max(0, len(self.opened) - (following in "}]"))
+
+    def kind(self, following: str) -> str:
+        if self.previous in ("{", "["):
+            return "empty" if following in "}]" else f"after {self.previous}"
+        if self.previous == ",":
+            return "between members" if self.opened[-1:] == "{" else "between items"
+        if self.previous == ":":
+            return "after :"
+        return f"before {following}" if following in ":,}]" else "other"
+
+
+def read(text: str) -> Text:
+    """Return what a text has shown."""
+    at = Text({}, None, "", "", "", False)
+    escaped = False
+    for c in text:
+        if at.in_string:
+            at.in_string = escaped or c != '"'
+            escaped = c == "\\" and not escaped
+            continue
+        if c in BLANKS:
+            at.run += c
+            continue
+        blanks, levels = Blanks.of(at.run), at.levels(c)
+        at.seen[at.kind(c)] = blanks
+        if blanks.line_ends and levels and len(blanks.tail) % levels == 0:
+            at.unit = blanks.tail[: len(blanks.tail) // levels]
+        if c in "{[":
+            at.opened += c
+        elif c in "}]":
+            at.opened = at.opened[:-1]
+        at.in_string = c == '"'
+        at.previous, at.run = c, ""
+    return at
+
+
+def expected(text: str, following: str) -> str:
+    """Return the white space that is expected before the next other byte, without what the text has of it."""
+    at = read(text)
+    kind, levels, begun = at.kind(following), at.levels(following), Blanks.of(at.run).text()
+    known = like(at, kind)
+    if known is None:
+        whole = " " if kind in ("between members", "between items", "after :") else ""
+    elif known.line_ends:
+        whole = known.line_ends + ("  " if at.unit is None else at.unit) * levels
+    else:
+        whole = known.text()
+    return whole[len(begun) :] if whole.startswith(begun) else ""
+
+
+def like(at: Text, kind: str) -> Blanks | None:
+    """Return the white space of a kind of gap, or of the first related one that the text has had."""
+    own, run = at.seen.get(kind), Blanks.of(at.run)
+    if own or run.line_ends:
+        return own or run
+    related = {
+        "after {": [("after [", "with lines")],
+        "after [": [("after {", "with lines")],
+        "between members": [("after {", "with lines"), ("between items", ""), ("after :", "without blanks")],
+        "between items": [("after [", "with lines"), ("between members", ""), ("after :", "without blanks")],
+        "before }": [("after {", ""), ("before ]", "")],
+        "before ]": [("after [", ""), ("before }", "")],
+        "after :": [("between members", "in one line")],
+    }
+    for other, condition in related.get(kind, []):
+        blanks = at.seen.get(other)
+        fits = {"with lines": "line_ends", "in one line": "line_ends", "without blanks": "tail"}
+        if blanks is None or bool(condition and getattr(blanks, fits[condition])) != (condition == "with lines"):
+            continue
+        return blanks
+    return None
