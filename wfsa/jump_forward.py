@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from wfsa._ext.drafts import crossings
 from wfsa._ext.state import State
 from wfsa.errors import StateError
 from wfsa.vocab import Vocab
@@ -42,7 +43,7 @@ def forced_tokens(state: State, vocab: Vocab, tokenizer: Any, limit: int = 4096)
         return []
     text = state.output_bytes()
     agreed: list[int] | None = None
-    for end in [len(forced), *state._crossings(forced)]:
+    for end in [len(forced), *crossings(state, forced)]:
         part = _whole_characters(forced[:end])
         tokens = _tokens_after(text, part, vocab, encode) if part else []
         if agreed is not None:

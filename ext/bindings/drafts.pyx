@@ -66,6 +66,7 @@ cdef extern from "drafts/draft.hpp" namespace "wfsa" nogil:
         Ids prompt, proposal
         vector[int32_t] out
 
+    void make_draft(DraftRequest&) except +wfsa_translate
     void make_drafts(vector[DraftRequest]&, int64_t) except +wfsa_translate
 
 
@@ -90,57 +91,44 @@ def fill_drafts(states, limits, *, prompts=None, proposals=None, end_token_ids=N
         drafts are few and need not wait.
     """
     cdef vector[DraftRequest] requests
-    cdef DraftRequest* request
-    cdef State one
-    cdef int64_t n = len(states), k, n_threads = integer(threads)
+    cdef State state
+    cdef int64_t n = len(states), k, at = 0, n_threads = integer(threads)
     cdef cbool quick = n <= kFewMasks
-    cdef const int32_t[::1] ids
-    cdef list drafting = [], texts = []
+    cdef list drafting = [], kept = []
     if len(limits) != n or any(given is not None and len(given) != n for given in (prompts, proposals, end_token_ids)):
         raise StateError(f"limits, prompts, proposals and end_token_ids must have one entry for each of {n} states")
     if n_threads < 1:
         raise StateError(f"threads must be at least 1, not {n_threads}")
-    drafts = [[] for _ in range(n)]
     requests.reserve(n)
     for k in range(n):
-        if states[k] is None:
-            continue
-        if not isinstance(states[k], State):
-            raise TypeError(f"a {type(states[k]).__name__} is not a state of a constraint")
         one = states[k]
+        if one is not None and not isinstance(one, State):
+            raise TypeError(f"a {type(one).__name__} is not a state of a constraint")
+        drafting.append(one)
+        if one is None:
+            continue
         requests.emplace_back()
-        request = &requests.back()
-        request.limit = integer(limits[k])
-        request.end_token = _end_token(one, None if end_token_ids is None else end_token_ids[k])
-        for ids_of, given in ((0, prompts), (1, proposals)):
-            if given is None or given[k] is None:
-                continue
-            array = _as_ids(given[k], one.n_tokens)
-            texts.append(array)
-            ids = array
-            if not ids.shape[0]:
-                continue
-            if ids_of == 0:
-                request.prompt = Ids(&ids[0], <int32_t>ids.shape[0])
-            else:
-                request.proposal = Ids(&ids[0], <int32_t>ids.shape[0])
-        drafting.append((k, one))
-    if len({id(pair[1]) for pair in drafting}) != len(drafting):
+        _read_request(
+            &requests.back(), one, limits[k], None if prompts is None else prompts[k],
+            None if proposals is None else proposals[k], None if end_token_ids is None else end_token_ids[k], kept,
+        )
+    if len({id(one) for one in drafting if one is not None}) != <int64_t>requests.size():
         raise StateError("a state occurs twice; draft for a fork() instead")
-    for _, state in drafting:  # from here on, no Python code runs that could change a state
-        one = state
-        one.now()
-        if one.n_reads:
-            raise StateError("another thread is reading this state; give each thread a fork()")
-    k = 0
-    for _, state in drafting:
-        one = state
-        requests[k].decoder, requests[k].vocab = one.decoder.get(), one.vocab
-        requests[k].memory = own_memory(one.drafting)
-        quick = quick and one.decoder.get().is_quick()
-        k += 1
-    for _, state in drafting:
-        (<State>state).n_changes += 1
+    for one in drafting:  # from here on, no Python code runs that could change a state
+        if one is not None:
+            state = one
+            state.now()
+            if state.n_reads:
+                raise StateError("another thread is reading this state; give each thread a fork()")
+    for one in drafting:
+        if one is not None:
+            state = one
+            _open_request(&requests[at], state, state.now())
+            quick = quick and requests[at].decoder.is_quick()
+            at += 1
+    for one in drafting:
+        if one is not None:
+            (<State>one).n_changes += 1
     try:
         if quick:
             make_drafts(requests, 1)
@@ -148,11 +136,47 @@ def fill_drafts(states, limits, *, prompts=None, proposals=None, end_token_ids=N
             with nogil:
                 make_drafts(requests, n_threads)
     finally:
-        for _, state in drafting:
-            (<State>state).n_changes -= 1
-    for k in range(<int64_t>requests.size()):
-        drafts[drafting[k][0]] = list(requests[k].out)
-    return drafts
+        for one in drafting:
+            if one is not None:
+                (<State>one).n_changes -= 1
+    at = 0
+    for k in range(n):
+        if drafting[k] is None:
+            drafting[k] = []
+        else:
+            drafting[k] = list(requests[at].out)
+            at += 1
+    return drafting
+
+
+def draft(State state not None, limit, prompt, proposal, end_token_id):
+    """Returns one draft; see :meth:`State.draft`."""
+    cdef DraftRequest request
+    cdef Held held
+    cdef list kept = []
+    _read_request(&request, state, limit, prompt, proposal, end_token_id, kept)
+    _open_request(&request, state, state.change(held))
+    if request.decoder.is_quick():
+        make_draft(request)
+    else:
+        with nogil:
+            make_draft(request)
+    return list(request.out)
+
+
+cdef int _read_request(DraftRequest* request, State state, limit, prompt, proposal, end_token_id, list kept) except -1:
+    """Reads what Python gives for a draft; `kept` gets the arrays of ids, which live until it is made."""
+    request.limit, request.end_token = integer(limit), _end_token(state, end_token_id)
+    if prompt is not None:
+        request.prompt = _ids(prompt, state.n_tokens, kept)
+    if proposal is not None:
+        request.proposal = _ids(proposal, state.n_tokens, kept)
+    return 0
+
+
+cdef int _open_request(DraftRequest* request, State state, const Decoder* decoder) except -1:
+    request.decoder, request.vocab, request.memory = decoder, state.vocab, own_memory(state.drafting)
+    return 0
 
 
 def draft_tree(State state not None, limit, end_token_id):
@@ -160,10 +184,8 @@ def draft_tree(State state not None, limit, end_token_id):
     cdef DraftRequest request
     cdef DraftNodes nodes
     cdef Held held
-    request.limit = integer(limit)
-    request.end_token = _end_token(state, end_token_id)
-    request.decoder, request.vocab = state.change(held), state.vocab
-    request.memory = own_memory(state.drafting)
+    request.limit, request.end_token = integer(limit), _end_token(state, end_token_id)
+    _open_request(&request, state, state.change(held))
     with nogil:
         make_draft_tree(request, nodes)
     return [-1] + list(nodes.tokens), [-1] + [parent + 1 for parent in nodes.parents]
@@ -187,11 +209,14 @@ cdef int32_t _end_token(State state, end_token_id) except? -1:
     return integer(state.stop_token_ids[0]) if state.stop_token_ids else -1
 
 
-cdef _as_ids(values, int64_t n_tokens):
-    """Returns an int32 array of token ids: `values` itself if it is such an array, which must not change meanwhile."""
-    if isinstance(values, np.ndarray) and values.dtype == np.int32 and values.ndim == 1 and values.flags.c_contiguous:
-        return values
-    return token_ids(values, n_tokens)
+cdef Ids _ids(values, int64_t n_tokens, list kept) except *:
+    """Returns the token ids of an int32 array, which must not change meanwhile, or of a copy of other values."""
+    cdef const int32_t[::1] view
+    if not (isinstance(values, np.ndarray) and values.dtype == np.int32 and values.ndim == 1 and values.flags.c_contiguous):
+        values = token_ids(values, n_tokens)
+    kept.append(values)
+    view = values
+    return Ids(&view[0], <int32_t>view.shape[0]) if view.shape[0] else Ids()
 
 
 cdef _draft_array(what, values):

@@ -349,9 +349,9 @@ cdef class State:
         The state remembers the text's layout and which drafts were refused, so a draft counts as a change of the state to
         other threads.
         """
-        from wfsa._ext.drafts import fill_drafts  # that module needs this one
+        from wfsa._ext.drafts import draft  # that module needs this one
 
-        return fill_drafts([self], [limit], prompts=[prompt], proposals=[proposal], end_token_ids=[end_token_id])[0]
+        return draft(self, limit, prompt, proposal, end_token_id)
 
     def draft_tree(self, limit, *, end_token_id=None):
         """Returns likely next tokens as a tree of at most `limit` nodes below its root, for a model to verify in one pass.
@@ -365,12 +365,6 @@ cdef class State:
         from wfsa._ext.drafts import draft_tree
 
         return draft_tree(self, limit, end_token_id)
-
-    def _crossings(self, bytes forced not None):
-        """Returns the places in the forced bytes at which an allowed token begins that ends after them, ascending."""
-        from wfsa._ext.drafts import crossings
-
-        return crossings(self, forced)
 
     def shortest_completion(self, limit=4096, max_steps=1 << 16):
         """Returns the bytes of a shortest completion: committing them makes the text a sentence, and no fewer bytes do.

@@ -15,6 +15,7 @@ class DistinctItems {
       public:
         explicit Step(const DistinctItems& of) : of_(of) {}
         static constexpr bool takes(const uint8_t*, size_t) { return true; }
+        static void narrow(ByteBits&) {}
         void begin(Arena& arena) { if (of_.is_active()) watch_.emplace(of_.engine_, of_.places_.now(), arena); }
         void push(uint8_t byte) { if (watch_) watch_->push(byte); }
         bool bars(int32_t nonterminal) { return watch_ && watch_->bars(nonterminal); }

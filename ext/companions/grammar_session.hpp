@@ -14,9 +14,11 @@ class BoundedWhiteSpace {
         const BoundedWhiteSpace& of;
         WhiteSpaceScan after;
 
-        explicit Step(const BoundedWhiteSpace& of) : of(of) {}
+        explicit Step(const BoundedWhiteSpace& of) : of(of), after(of.places_.now()) {}
+        void narrow(ByteBits& bytes) const {
+            if (!after.in_string && after.run >= of.tokens_->limit.at(after.depth)) bytes = bytes.without(blank_bytes());
+        }
         bool takes(const uint8_t* p, size_t n) {
-            after = of.places_.now();
             for (const uint8_t* end = p + n; p < end; ++p) if (!after.push(*p, of.tokens_->limit)) return false;
             return true;
         }

@@ -34,8 +34,8 @@ struct DraftRequest {
 
 class Drafter {
   public:
-    explicit Drafter(DraftRequest& request)
-        : request_(request), out_(request.out), cutter_(request.vocab->kept<TokenCutter>()),
+    Drafter(DraftRequest& request, const TokenCutter& cutter)
+        : request_(request), out_(request.out), cutter_(cutter),
           text_(request.decoder->fork(), request.memory->layout) {}
 
     void draft() {
@@ -107,14 +107,22 @@ class Drafter {
     }
 };
 
+inline void make_draft(DraftRequest& request, const TokenCutter& cutter) {
+    if (request.decoder->finished() || request.limit <= 0) return;
+    request.memory->read(*request.decoder, *request.vocab);
+    Drafter(request, cutter).draft();
+}
+inline void make_draft(DraftRequest& request) { make_draft(request, request.vocab->kept<TokenCutter>()); }
+
 inline void make_drafts(vector<DraftRequest>& requests, int64_t n_threads) {
     std::atomic<size_t> next{0};
     on_threads(std::min(size_t(n_threads), std::max<size_t>(1, requests.size() / kWorthWaking)), [&](size_t) {
+        const Vocabulary* vocab = nullptr;
+        const TokenCutter* cutter = nullptr;  // of `vocab`
         for (size_t i; (i = next.fetch_add(1)) < requests.size();) {
             DraftRequest& request = requests[i];
-            if (request.decoder->finished() || request.limit <= 0) continue;
-            request.memory->read(*request.decoder, *request.vocab);
-            Drafter(request).draft();
+            if (vocab != request.vocab) cutter = &(vocab = request.vocab)->kept<TokenCutter>();
+            make_draft(request, *cutter);
         }
     });
 }

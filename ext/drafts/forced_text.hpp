@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "drafts/cut.hpp"
 #include "drafts/layout.hpp"
@@ -11,7 +12,8 @@ namespace wfsa {
 
 constexpr size_t kBytesPerToken = 16;  // forced bytes that are read for a token of a draft
 
-struct ForcedText {
+class ForcedText final : NextByte {
+  public:
     std::unique_ptr<Decoder> probe;  // after `bytes`
     Layout layout;
     std::string bytes;
@@ -22,61 +24,58 @@ struct ForcedText {
         out.bytes = bytes;
         return out;
     }
-    // Appends bytes as long as only one can come, at most `most`.
+    // Appends bytes as long as only one can come, until there are `most`.
     void force(size_t most, const TokenCutter& cutter) {
-        while (bytes.size() < most) {
-            bool tokens = false;
-            const ByteBits all = probe->following(tokens);
-            if (tokens) return;
-            if (const int32_t byte = all.only(); byte >= 0) {
-                if (!push(uint8_t(byte))) return;
-                continue;
-            }
-            if (layout.in_string() || !all.intersects(blanks())) return;
-            const ByteBits others = all.without(blanks());
-            const int32_t byte = others.only();
-            // A blank before a number is a token of its own if numbers are pieces.
-            if (byte < 0 && !cutter.space_joins_digits() && is_numeric(others)) write_blanks('0');
-            if (byte < 0 || !follow(uint8_t(byte))) return;
-        }
+        most_ = most;
+        splits_digits_ = !cutter.space_joins_digits();
+        probe->follow(*this);
     }
-    // Returns the bytes that can come next, without white space where it is free.
-    ByteBits ways() const {
-        bool tokens = false;
-        const ByteBits all = probe->following(tokens);
-        return layout.in_string() ? all : all.without(blanks());
-    }
-    // Appends a byte, after white space where the layout has it and it is free.
-    bool follow(uint8_t byte) {
-        write_blanks(byte);
-        return push(byte);
-    }
-    // Whether nothing but the end can come, apart from white space.
-    bool ends() const {
-        bool tokens = false;
-        return probe->accepting() && !probe->following(tokens).without(blanks()).any();
-    }
+    // `force` will begin with this byte, after white space where the layout has it and it is free.
+    void begin_with(uint8_t byte) { expect(byte, layout.in_string() ? std::string() : layout.expected(byte)); }
+    // After `force`: the bytes that can come next, without white space where it is free.
+    ByteBits ways() const { return layout.in_string() ? following_ : following_.without(blank_bytes()); }
+    // After `force`: whether nothing but the end can come, apart from white space.
+    bool ends() const { return !following_.without(blank_bytes()).any() && probe->accepting(); }
 
   private:
-    static ByteBits blanks() {
-        ByteBits out;
-        for (const uint8_t c : {' ', '\t', '\n', '\r'}) out.set(c);
-        return out;
+    static constexpr int32_t kStop = -1, kUnknown = -2;
+    size_t most_ = 0;
+    bool splits_digits_ = false;
+    ByteBits following_;  // that can come after `bytes`
+    std::string blanks_;  // white space that is expected next
+    size_t n_blanks_ = 0;  // of it, that was chosen
+    int32_t after_blanks_ = kUnknown;  // what is chosen after it
+
+    int32_t choose(const ByteBits& all, bool tokens) override {
+        following_ = all;
+        if (after_blanks_ != kUnknown) return expected_byte();
+        if (bytes.size() >= most_ || tokens) return kStop;
+        if (const int32_t byte = all.only(); byte >= 0) return byte;
+        if (layout.in_string() || !all.intersects(blank_bytes())) return kStop;
+        const ByteBits others = all.without(blank_bytes());
+        const int32_t byte = others.only();
+        // A blank before a number is a token of its own if numbers are pieces.
+        if (byte < 0 && !(splits_digits_ && is_numeric(others))) return kStop;
+        expect(byte, layout.expected(byte < 0 ? '0' : uint8_t(byte)));
+        return expected_byte();
+    }
+    void took(uint8_t byte) override {
+        layout.read(byte);
+        bytes.push_back(char(byte));
+    }
+    void expect(int32_t byte, std::string blanks) {
+        blanks_ = std::move(blanks);
+        n_blanks_ = 0;
+        after_blanks_ = byte;
+    }
+    int32_t expected_byte() {
+        if (n_blanks_ < blanks_.size() && following_.has(uint8_t(blanks_[n_blanks_]))) return uint8_t(blanks_[n_blanks_++]);
+        return std::exchange(after_blanks_, kUnknown);
     }
     static bool is_numeric(const ByteBits& bytes) {
         ByteBits digits = ByteBits::range('0', '9');
         digits.set('-');
         return bytes.any() && bytes.subset_of(digits);
-    }
-    void write_blanks(uint8_t next) {
-        if (layout.in_string()) return;
-        for (const char c : layout.expected(next)) if (!push(uint8_t(c))) return;
-    }
-    bool push(uint8_t byte) {
-        if (!probe->commit_bytes(&byte, 1)) return false;
-        layout.read(byte);
-        bytes.push_back(char(byte));
-        return true;
     }
 };
 

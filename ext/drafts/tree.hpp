@@ -32,8 +32,8 @@ class TreeDrafter {
             n_texts += n_ways - 1;
             for (int32_t byte = 255; byte >= 0; --byte) {
                 if (!ways.has(uint8_t(byte))) continue;
-                ForcedText way = text.fork();
-                if (way.follow(uint8_t(byte))) open.push_back(std::move(way));
+                open.push_back(text.fork());
+                open.back().begin_with(uint8_t(byte));
             }
         }
     }

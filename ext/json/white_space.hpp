@@ -28,6 +28,7 @@
 
 #include "containers/fork_gate.hpp"
 #include "containers/numbers.hpp"
+#include "vocabulary/trie.hpp"
 
 namespace wfsa {
 
@@ -39,6 +40,12 @@ struct WhiteSpaceLimit {
 };
 
 inline bool is_blank(uint8_t c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
+
+inline ByteBits blank_bytes() {
+    ByteBits out;
+    for (const uint8_t c : {' ', '\t', '\n', '\r'}) out.set(c);
+    return out;
+}
 
 // The position of a text; a copy is a checkpoint.
 struct WhiteSpaceScan {

@@ -17,6 +17,7 @@ class Access {
 
     static Access reading(const Tables& t) { return Access(t, nullptr); }
     static Access growing(Tables& t) { return Access(t, &t); }
+    bool grows() const { return growing_; }
 
     // Returns the result of `find`, a number from 0 on or a pointer. If it is missing (-1, nullptr), returns what
     // `make` makes.

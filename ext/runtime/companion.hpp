@@ -16,7 +16,8 @@
 //
 // A step has these members:
 //
-//   takes(p, n)               whether these bytes may follow; called before they are parsed
+//   takes(p, n)               whether these bytes may follow those that it took; called before they are parsed
+//   narrow(bytes)             removes bytes that may not follow those that it took; one that watches need not
 //   begin(arena)              the parse begins; called again if tables were missing
 //   push(byte)                a byte of the text, after which a terminal may end
 //   bars(nonterminal)         whether reductions to this nonterminal are forbidden; a stack that needs one is dropped

@@ -52,6 +52,14 @@ struct Commit {
     int64_t n;
 };
 
+// Chooses how a text goes on, byte by byte (Decoder::follow).
+struct NextByte {
+    virtual ~NextByte() = default;
+    // Returns the next byte, or -1 for none. `bytes` and `tokens` are those of Decoder::following.
+    virtual int32_t choose(const ByteBits& bytes, bool tokens) = 0;
+    virtual void took(uint8_t byte) = 0;  // the text has the byte that was chosen
+};
+
 class Decoder {
   public:
     virtual ~Decoder() = default;
@@ -114,9 +122,33 @@ class Decoder {
     bool is_quick() const { return !is_narrow() && is_complete(); }
 
     virtual std::string text() const = 0;  // the bytes of all commits
-    virtual std::string forced(size_t limit) const = 0;  // the bytes that must come next, at most `limit`
+    virtual std::string forced(size_t limit) const {  // the bytes that must come next, at most `limit`
+        struct Only : NextByte {
+            const size_t limit;
+            std::string bytes;
+            explicit Only(size_t limit) : limit(limit) {}
+            int32_t choose(const ByteBits& all, bool tokens) override {
+                return tokens || bytes.size() >= limit ? -1 : all.only();
+            }
+            void took(uint8_t byte) override { bytes.push_back(char(byte)); }
+        } only(limit);
+        fork()->follow(only);
+        return std::move(only.bytes);
+    }
     // Returns the bytes that can come next. Sets `tokens` if the text may also go on by a token's id, or end.
     virtual ByteBits following(bool& tokens) const = 0;
+    // Appends the bytes that are chosen, in any number of commits, up to the first that cannot follow. `next` must not
+    // call the decoder.
+    virtual void follow(NextByte& next) {
+        for (;;) {
+            bool tokens = false;
+            const ByteBits bytes = following(tokens);
+            const int32_t chosen = next.choose(bytes, tokens);
+            const uint8_t byte = uint8_t(chosen);
+            if (chosen < 0 || !commit_bytes(&byte, 1)) return;
+            next.took(byte);
+        }
+    }
     std::string next_bytes() const {  // ascending
         bool tokens = false;
         const ByteBits bytes = following(tokens);

@@ -11,6 +11,7 @@
 
 #include "runtime/access.hpp"
 #include "runtime/companion.hpp"
+#include "runtime/decoder.hpp"
 #include "runtime/scratch.hpp"
 
 namespace wfsa {
@@ -103,6 +104,16 @@ class ProfileMask {
     }
 };
 
+// Bytes that are chosen while they are parsed (Operations::follow). An attempt that ends with Miss leaves its bytes for
+// the next one.
+struct Followed {
+    std::string chosen;
+    size_t n_taken = 0;  // of them, that the text has had
+    bool goes_on = true;  // whether the next byte is still to be chosen
+
+    void restart() { chosen.clear(), n_taken = 0; }
+};
+
 template <class Policy> class Operations {
   public:
     explicit Operations(const Access& access)
@@ -132,6 +143,42 @@ template <class Policy> class Operations {
         Snapshot* out = make_snapshot(from, s_.in, arena);
         out->text = p;
         out->n_text = int64_t(n);
+        return out;
+    }
+
+    // Commits the bytes that `next` chooses; returns nullptr if there are none.
+    const Snapshot* follow(const Snapshot* from, NextByte& next, Followed& followed, Arena& arena) {
+        Alone alone;
+        std::string& chosen = followed.chosen;
+        s_.in.assign(from->configs, from->configs + from->n);
+        const size_t n_before = followed.n_taken;
+        for (size_t n = 0;; ++n) {
+            if (n == chosen.size()) {
+                if (access_.grows() && n > n_before) break;  // others wait for the tables
+                bool tokens = false;
+                const int32_t byte = next.choose(next_bytes(s_.in.data(), int32_t(s_.in.size()), tokens), tokens);
+                followed.goes_on = byte >= 0;
+                if (!followed.goes_on) break;
+                chosen.push_back(char(byte));
+            }
+            const uint8_t byte = uint8_t(chosen[n]);
+            step(s_.in, byte, s_.out, arena);
+            if (!s_.out.empty()) policy_.shift_completed(s_.out, -1, arena, alone);
+            drop_spent(s_.out);
+            followed.goes_on = !s_.out.empty();
+            if (!followed.goes_on) {
+                chosen.resize(n);
+                break;
+            }
+            s_.in.swap(s_.out);
+            if (n == followed.n_taken) next.took(byte), ++followed.n_taken;
+        }
+        if (chosen.empty()) return nullptr;
+        uint8_t* const text = static_cast<uint8_t*>(arena.bytes(chosen.size()));
+        std::copy(chosen.begin(), chosen.end(), text);
+        Snapshot* out = make_snapshot(from, s_.in, arena);
+        out->text = text;
+        out->n_text = int64_t(chosen.size());
         return out;
     }
 
@@ -219,12 +266,14 @@ template <class Policy> class Operations {
 
     // Returns the bytes that can come next, except through terminals of token ids; `tokens` is set if one of those can.
     ByteBits next_bytes(const Snapshot* at, bool& tokens) const {
+        return next_bytes(at->configs, at->finished ? 0 : at->n, tokens);
+    }
+    ByteBits next_bytes(const Config* configs, int32_t n, bool& tokens) const {
         ByteBits out;
         tokens = false;
-        if (at->finished) return out;
         const Lexer& lexer = tables_.lexer;
-        for (int32_t i = 0; i < at->n; ++i) {
-            const Config& c = at->configs[i];
+        for (int32_t i = 0; i < n; ++i) {
+            const Config& c = configs[i];
             const LexState& y = access_.lex(c.lex);
             for (const Edge& e : y.edges) {
                 const LexState& to = lexer.states[e.target];

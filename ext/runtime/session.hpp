@@ -57,30 +57,41 @@ template <class... Companions> class Session final : public Decoder {
     int64_t n_commits() const override { return now_->n_commits; }
     int32_t n_configs() const override { return now_->n; }
 
-    // Returns the bytes that must come next, at most `limit` of them.
-    std::string forced(size_t limit) const override {
-        const std::unique_ptr<Session> probe = copy();
-        std::string out;
-        while (out.size() < limit) {
-            bool tokens = false;
-            const int32_t only = probe->following(tokens).only();
-            if (tokens || only < 0) break;
-            const uint8_t byte = uint8_t(only);
-            if (!probe->commit_bytes(&byte, 1)) break;
-            out.push_back(char(byte));
+    // Unless a companion must see the parse, many bytes are one commit, and the tables are locked once.
+    void follow(NextByte& next) override {
+        if (now_->finished || is_watched()) return Decoder::follow(next);
+        struct Narrowed final : NextByte {
+            const Session& of;
+            NextByte& next;
+            Steps steps;
+            Narrowed(const Session& s, NextByte& n) : of(s), next(n), steps(s.begin_steps()) {}
+            int32_t choose(const ByteBits& bytes, bool tokens) override {
+                ByteBits narrowed = bytes;
+                of.narrow(steps, narrowed);
+                const int32_t byte = next.choose(narrowed, tokens);
+                return byte >= 0 && narrowed.has(uint8_t(byte)) ? byte : -1;
+            }
+            void took(uint8_t byte) override {
+                of.takes(steps, &byte, 1);
+                next.took(byte);
+            }
+        };
+        budget_.forget();
+        for (Followed followed; followed.goes_on; followed.restart()) {
+            Narrowed narrowed(*this, next);
+            commit(narrowed.steps, [&](auto& operations, Arena& arena, auto&) {
+                return operations.follow(now_, narrowed, followed, arena);
+            });
         }
-        return out;
     }
     std::string text() const override { return text_of(now_); }
     ByteBits following(bool& tokens) const override {
         ByteBits out = engine_->run([&](auto& operations) { return operations.next_bytes(now_, tokens); });
-        if (!any([](auto& companion) { return companion.is_active(); })) return out;
+        narrow(begin_steps(), out);
+        if (!is_watched()) return out;
         for (int c = 0; c < 256; ++c) {
             const uint8_t byte = uint8_t(c);
-            if (!out.has(byte)) continue;
-            Steps steps = begin_steps();
-            if (!takes(steps, &byte, 1) || (is_watched() && !copy()->commit_bytes(&byte, 1)))
-                out.w[byte >> 6] &= ~(uint64_t(1) << (byte & 63));
+            if (out.has(byte) && !copy()->commit_bytes(&byte, 1)) out.w[byte >> 6] &= ~(uint64_t(1) << (byte & 63));
         }
         return out;
     }
@@ -166,6 +177,9 @@ template <class... Companions> class Session final : public Decoder {
     Steps begin_steps() const { return {{std::get<Companions>(companions_).step()...}}; }
     bool takes(Steps& steps, const uint8_t* p, size_t n) const {
         return ((!std::get<Companions>(companions_).is_active() || step_of<Companions>(steps).takes(p, n)) && ...);
+    }
+    void narrow(const Steps& steps, ByteBits& bytes) const {
+        each([&](auto& companion) { step_of<std::decay_t<decltype(companion)>>(steps).narrow(bytes); });
     }
     template <class Companion, class AnySteps> static auto& step_of(AnySteps& steps) {
         return std::get<typename Companion::Step>(steps.of);

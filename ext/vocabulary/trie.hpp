@@ -49,8 +49,14 @@ struct ByteBits {
         return n;
     }
     int32_t only() const {  // the one byte of the set; -1 if there are more or none
-        if (count() != 1) return -1;
-        for (int32_t i = 0;; ++i) if (w[size_t(i)]) return 64 * i + __builtin_ctzll(w[size_t(i)]);
+        int32_t found = -1;
+        for (int32_t i = 0; i < 4; ++i) {
+            const uint64_t x = w[size_t(i)];
+            if (!x) continue;
+            if (found >= 0 || x & (x - 1)) return -1;
+            found = 64 * i + __builtin_ctzll(x);
+        }
+        return found;
     }
     void add_range(uint8_t lo, uint8_t hi) {
         for (int32_t i = lo >> 6; i <= hi >> 6; ++i)

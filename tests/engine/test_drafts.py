@@ -15,7 +15,7 @@ from tests.conftest import VocabFile
 from tests.engine.test_draft_trees import begin, constraints_of_all_kinds
 from tests.engine.test_threads import fresh_vocab
 from tests.oracles import drafts as oracle
-from wfsa._ext.drafts import fill_drafts
+from wfsa._ext.drafts import crossings, fill_drafts
 from wfsa.errors import StateError
 
 pytestmark = pytest.mark.engine
@@ -172,7 +172,7 @@ def test_crossings_are_those_of_a_plain_search(constraints: list[wfsa.Constraint
         return
     forced = state.forced_bytes(20)
     if forced:
-        assert state._crossings(forced) == oracle.crossings(state, forced)
+        assert crossings(state, forced) == oracle.crossings(state, forced)
 
 
 @settings(max_examples=100, deadline=None)
