@@ -21,8 +21,8 @@ state, ``reset`` begins the text again.
 allowed, and ``check()`` raises the error: a text never goes on after an error.
 
 **The function for llama-cpp-python** gets the tokens of the prompt, then those of the text (:mod:`.text_masks`). With a
-``draft_model``, llama-cpp-python (0.3.36) passes tokens that it may take back, together with calls about earlier ones:
-do not use both.
+``draft_model``, llama-cpp-python (0.3.36) passes tokens that it may take back, together with calls about earlier ones,
+so the only drafts that can be used are those of the constraint (:mod:`.llama_cpp_drafts`).
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from wfsa._ext.state import State
 from wfsa.constraint import Constraint
 from wfsa.errors import StateError
 from wfsa.integrations.hosts import name_and_version
+from wfsa.integrations.llama_cpp_drafts import GrammarDrafts
 from wfsa.integrations.schemas import constraint_of
 from wfsa.integrations.text_masks import TextMasks, allowed
 from wfsa.vocab import Vocab
@@ -270,15 +271,26 @@ class LogitsProcessor:
 
     Called with int32[n] tokens, including the prompt, and float32[V] scores, which it copies. llama-cpp-python calls it
     from C, so an error is stored for ``check()``; from then on only end tokens are allowed.
+
+    drafts: the ``draft_model`` of the ``Llama``, or None if it has none.
     """
 
-    def __init__(self, constraint: Constraint, *, stop_token_ids: Iterable[int] | None = None) -> None:
+    def __init__(
+        self,
+        constraint: Constraint,
+        *,
+        stop_token_ids: Iterable[int] | None = None,
+        drafts: GrammarDrafts | None = None,
+    ) -> None:
+        self._drafts = drafts
         fits = "compile the constraint for Vocab.from_gguf(model_path) of this model"
         self._masks = TextMasks(constraint, HOST, fits, stop_token_ids=stop_token_ids)
 
     def reset(self) -> None:
         """Makes the next call begin a new text."""
         self._masks.reset()
+        if self._drafts is not None:
+            self._drafts.forget()
 
     def check(self) -> None:
         """Raises the first error of a call."""
@@ -287,7 +299,10 @@ class LogitsProcessor:
     def __call__(self, input_ids: npt.NDArray[np.intc], scores: npt.NDArray[np.single]) -> npt.NDArray[np.single]:
         """Returns float32[V] scores, -inf where a token is not allowed."""
         out = np.array(scores, np.float32)
-        words = self._masks.after_or_end(np.array(input_ids, np.int32), len(out))
+        row, n_prompt = np.array(input_ids, np.int32), None
+        if self._drafts is not None:
+            row, n_prompt = self._drafts.place(self._masks, row)
+        words = self._masks.after_or_end(row, len(out), n_prompt)
         out[~allowed(words, len(out))] = -np.inf
         return out
 
@@ -297,6 +312,7 @@ def logits_processor(
     tokenizer: Any,
     *,
     stop_token_ids: Iterable[int] | None = None,
+    drafts: GrammarDrafts | None = None,
     **options: Unpack[SchemaKeywords],
 ) -> LogitsProcessor:
     """Returns a function for ``logits_processor=[...]`` of llama-cpp-python.
@@ -304,8 +320,10 @@ def logits_processor(
     source: a dict, JSON text, a pydantic model, a dataclass, or any Constraint.
     options: keywords of :func:`wfsa.compile_json_schema`.
     tokenizer: the ``Llama``, or the path of its .gguf file, whose vocabulary is read.
+    drafts: the ``draft_model`` of the ``Llama``, if it has one.
 
     Raises SchemaError, LimitError, VocabError (a constraint for another vocabulary, an unreadable file).
     """
     vocab = Vocab.from_gguf(getattr(tokenizer, "model_path", tokenizer))
-    return LogitsProcessor(constraint_of(source, vocab, HOST, options), stop_token_ids=stop_token_ids)
+    constraint = constraint_of(source, vocab, HOST, options)
+    return LogitsProcessor(constraint, stop_token_ids=stop_token_ids, drafts=drafts)

@@ -85,7 +85,7 @@ class TextMasks:
                 f"they are not of one model; {self.fits}"
             )
         begin = self._prompt_length(row) if prompt_length is None else prompt_length
-        state = self._states.after(0, row[begin:])
+        state = self.state(row[begin:])
         if state is None:
             raise StateError(
                 f"{self.host}: one of the tokens {row[begin:][-8:].tolist()} is not allowed by the constraint: another "
@@ -102,6 +102,10 @@ class TextMasks:
                 lambda left: state.fill_bitmask(words, max_tokens=left[0], wrap_up=wrap_up), [limit],
             )  # fmt: skip
         return words
+
+    def state(self, tokens: Tokens) -> State | None:
+        """Returns the state after int32[n] tokens of a text without its prompt; None if one is not allowed."""
+        return self._states.after(0, tokens)
 
     def after_or_end(
         self, row: Tokens, width: int, prompt_length: int | None = None, limit: TokenLimit | None = None,
