@@ -37,11 +37,11 @@ def cut(text: bytes, tokens: Sequence[bytes], pieces: str) -> list[int]:
     """Return the tokens of a text, whose bytes are all tokens; of tokens with the same bytes the last."""
     ids = {token: i for i, token in enumerate(tokens) if token}
     if merges(ids):
-        found = [piece.encode() for piece in re.findall(PIECES[pieces], text.decode())]
-        assert b"".join(found) == text
+        split = [piece.encode() for piece in re.findall(PIECES[pieces], text.decode())]
+        assert b"".join(split) == text
         parts = [
             part
-            for piece in found
+            for piece in split
             for k in range(0, len(piece), LONGEST)
             for whole in [piece[k : k + LONGEST]]
             for part in ([whole] if whole in ids else merged(whole, ids))

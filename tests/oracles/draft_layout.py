@@ -30,7 +30,7 @@ class Blanks:
 
 @dataclass
 class Text:
-    """What a text has shown: the last white space of each kind of gap, its indentation, and the gap at its end."""
+    """The layout of a text: the last white space of each kind of gap, its indentation, and the gap at its end."""
 
     seen: dict[str, Blanks]
     unit: str | None  # of indentation, per level
@@ -80,15 +80,15 @@ def read(text: str) -> Text:
 def expected(text: str, following: str) -> str:
     """Return the white space that is expected before the next other byte, without what the text has of it."""
     at = read(text)
-    kind, levels, begun = at.kind(following), at.levels(following), Blanks.of(at.run).text()
-    known = like(at, kind)
-    if known is None:
+    kind, levels, written = at.kind(following), at.levels(following), Blanks.of(at.run).text()
+    blanks = like(at, kind)
+    if blanks is None:
         whole = " " if kind in ("between members", "between items", "after :") else ""
-    elif known.line_ends:
-        whole = known.line_ends + ("  " if at.unit is None else at.unit) * levels
+    elif blanks.line_ends:
+        whole = blanks.line_ends + ("  " if at.unit is None else at.unit) * levels
     else:
-        whole = known.text()
-    return whole[len(begun) :] if whole.startswith(begun) else ""
+        whole = blanks.text()
+    return whole[len(written) :] if whole.startswith(written) else ""
 
 
 def like(at: Text, kind: str) -> Blanks | None:

@@ -10,7 +10,7 @@ run less often, and the text is one that it may write without drafts.  Texts wit
 
 llama-cpp-python (0.3.36) evaluates a draft together with the token before it.  Then it samples one token after another,
 as long as each is the drafted one.  Each time it calls the processor with *all* tokens, those of the draft too, without
-saying which of them are sampled.  But the calls come in order, so the k-th call after a draft asks for the mask after
+saying which of them are sampled.  But the calls come in order, so the k-th call after a draft needs the mask after
 k - 1 drafted tokens.
 """
 
@@ -41,15 +41,15 @@ class GrammarDrafts:
         self.max_draft_tokens = max_draft_tokens
         self.n_drafted = 0
         self._masks: TextMasks | None = None  # of the last text
-        self._text = self._draft = _NO_TOKENS  # the last text with its prompt, and the draft behind it
+        self._text = self._draft = _NO_TOKENS  # the last text with its prompt, and the draft after it
         self._n_prompt = self._n_calls = 0  # tokens of its prompt, and masks since its draft
 
     def __call__(self, input_ids: npt.NDArray[np.intc], /, **_: Any) -> npt.NDArray[np.intc]:
         """Returns a draft after int32[n] tokens: those of the prompt and of the text."""
         row, masks = np.array(input_ids, np.int32), self._masks
-        known = self._text_before_next()
+        before = self._text_before_next()
         self._draft = _NO_TOKENS
-        if masks is None or len(row) != len(known) + 1 or not np.array_equal(row[:-1], known):
+        if masks is None or len(row) != len(before) + 1 or not np.array_equal(row[:-1], before):
             self.forget()  # another text, without a constraint
             return _NO_TOKENS.astype(np.intc)
         self._text, self._n_calls = row, 0
@@ -66,7 +66,7 @@ class GrammarDrafts:
     def place(self, masks: TextMasks, row: Tokens) -> tuple[Tokens, int]:
         """Returns the tokens of `row` that are sampled, and how many of them are the prompt's.
 
-        row: the tokens of a processor's call: a prompt, or a text with the draft behind it.
+        row: the tokens of a processor's call: a prompt, or a text with the draft after it.
         """
         n = len(self._text)
         goes_on = (
@@ -82,5 +82,5 @@ class GrammarDrafts:
         return self._text_before_next(), self._n_prompt
 
     def _text_before_next(self) -> Tokens:
-        """Returns the tokens before the one that was asked for last."""
+        """Returns the tokens after which the last mask was taken."""
         return np.concatenate([self._text, self._draft])[: len(self._text) + max(0, self._n_calls - 1)]
