@@ -25,6 +25,8 @@ def svg(
 
     figure, axes = plt.subplots(**subplots)
     draw(axes)
+    for axis in figure.axes:
+        axis.minorticks_off()  # they would be half of the bytes of a logarithmic plot
     figure.tight_layout()
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, metadata={"Date": None, **(metadata or {})})

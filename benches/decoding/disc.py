@@ -181,8 +181,6 @@ def _plot(lines: list[dict[str, Any]], folder: Path) -> Path | None:
             draws.loglog(DRAWS, line["draws"][:-1], "s-", color="tab:gray", markersize=3, label="draws per sample")
             draws.axhline(line["published_draws_bound"], color="tab:gray", linestyle=":", label="its published bound")
             draws.set_ylabel("draws")
-            axis.minorticks_off()
-            draws.minorticks_off()
             axis.set_title(f"{line['name']}, mass {line['mass']:.2g}", fontsize=8)
             axis.set_xlabel("draws K")
             axis.set_ylabel("KL, nats")

@@ -207,7 +207,6 @@ def _plot(path: Path, times: list[Line]) -> Path | None:
             axes.set(xscale="log", yscale="log", title=f"{kind}, {beams} beams", xlabel="|C|", ylabel="µs")
         for axes in grid.flat:
             axes.grid(alpha=0.3)
-            axes.minorticks_off()
         labels = grid[0][0].get_legend_handles_labels()  # the smallest shape has every arm
         grid[0][-1].legend(*labels, fontsize=8, loc="upper left", bbox_to_anchor=(1.02, 1))
 
