@@ -9,7 +9,7 @@ import argparse
 import os
 from pathlib import Path
 
-from benches import device_masks, vllm_drafts, vllm_report, vocabularies
+from benches import device_masks, streamed, vllm_drafts, vllm_report, vocabularies
 from benches.decoding import device as decoding_device
 from benches.decoding import disc, nezha, trie
 from benches.fleet import fleet
@@ -55,6 +55,7 @@ _BENCHES = {
     "draft-shares": (draft_shares, "share of tokens that drafts from the grammar save, and the time of a draft"),
     "since-compile": (since_compile, "masks against the time since compiling, and while other schemas compile"),
     "along": (along, "every mask along one document, for all engines"),
+    "streamed": (streamed, "a document read while it is written: events, partial values, parsers of partial JSON"),
     "rival-keywords": (rival_keywords, "which keywords of JSON Schema each engine enforces"),
     "fleet": (fleet, "a store of constraints that processes share, the farm that fills it, a day of a fleet"),
     "reference": (reference, "the published construction, the engine and GLRMask, over growing vocabularies"),

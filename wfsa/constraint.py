@@ -248,6 +248,24 @@ class Constraint(ABC):
         vocabulary = f"{self.vocab.n_tokens} tokens {self.vocab.fingerprint[:12]}"
         return f"<wfsa.{type(self).__name__}: {self._sizes()}, {complete}, over {vocabulary}>"
 
+    def document(self, state: State) -> Any:
+        """Returns the value of the complete text of `state`: of a document, as JSON values.
+
+        For tools and structural tags, the value is that of :func:`wfsa.partial`. While the text is written,
+        ``wfsa.partial`` has the value without reading the text again.
+
+        Raises StateError for a text that is not complete; DecodingError for a constraint whose texts are no documents,
+        and for a text with tokens that were taken by their id.
+        """
+        from wfsa.events.partial import Partial
+
+        if not (state.is_finished() or state.is_accepting()):
+            raise StateError(f"the text {state.output_bytes()[-40:]!r} is not complete, so it has no document")
+        reader = Partial(self, max_rollback=0)
+        reader.commit_bytes(state.output_bytes())
+        reader.finish()
+        return reader.value
+
     def explain(self, state: State, token_id: int) -> str:
         """Returns in one line why `token_id` is allowed or refused in `state`.
 

@@ -396,6 +396,10 @@ cdef class State:
         """Returns the bytes of the text so far; tokens that a grammar takes by their id, and the end token, add nothing."""
         return bytes(self.now().text())
 
+    def document(self):
+        """Returns the value of a complete text, read once; see :meth:`wfsa.Constraint.document`."""
+        return self.constraint.document(self)
+
     def expected_terminals(self):
         """Returns the numbers of the terminals that are being read or may come next.
 

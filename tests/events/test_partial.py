@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from typing_extensions import TypedDict
 
 import wfsa
-from tests.events.test_documents import ANY, documents
+from tests.events.test_documents import ANY, VOCAB, documents
 
 
 def completed(text: str) -> Any:
@@ -175,3 +175,15 @@ def test_values_of_types_miss_what_has_not_come() -> None:
     partial.commit_bytes(b'","town":"Rome"},"nickName":"Z"}')
     assert partial.value_of(Person) == Person.model_validate(partial.value)
     assert partial.value_of(dict) == partial.value
+
+
+def test_state_reads_its_complete_text() -> None:
+    state = ANY.start()
+    assert state.commit_bytes(b'{"a":[1,2.5')
+    with pytest.raises(wfsa.errors.StateError, match="is not complete"):
+        state.document()
+    assert state.commit_bytes(b',"\\ud83d\\ude00"]}')
+    assert state.document() == {"a": [1, 2.5, "😀"]}
+    assert state.commit(261) and state.document() == {"a": [1, 2.5, "😀"]}
+    with pytest.raises(wfsa.errors.DecodingError, match="events need a constraint"):
+        wfsa.compile_regex("a*", VOCAB).start().document()

@@ -122,7 +122,9 @@ PACKAGE: dict[str, set[str]] = {
     "wfsa/collector.py": set(),
     "wfsa/compile_options.py": {"grammar/json_schema/options.py", "wfsa/errors.py"},
     "wfsa/jump_forward.py": {"wfsa/_ext", "wfsa/errors.py", "wfsa/vocab"},
-    "wfsa/constraint.py": {"wfsa/_ext", "wfsa/errors.py", "wfsa/jump_forward.py", "wfsa/storage", "wfsa/vocab"},
+    "wfsa/constraint.py": {
+        "wfsa/_ext", "wfsa/errors.py", "wfsa/events", "wfsa/jump_forward.py", "wfsa/storage", "wfsa/vocab",
+    },
     "wfsa/calls.py": {*SCHEMA, "grammar/structural_tag", "wfsa/arguments.py", "wfsa/errors.py"},
     "wfsa/compilation.py": {
         "grammar", "wfsa/_ext", "wfsa/collector.py", "wfsa/compile_options.py", "wfsa/errors.py", "wfsa/vocab",
@@ -173,7 +175,7 @@ PACKAGE: dict[str, set[str]] = {
     "wfsa/decoding": {"wfsa/_ext", "wfsa/constraint.py", "wfsa/errors.py", "wfsa/items", "wfsa/model_cache.py"},
     "wfsa/integrations": {
         *SCHEMA, "grammar/structural_tag", "wfsa/_ext", "wfsa/arguments.py", "wfsa/bitmask", "wfsa/compile_options.py",
-        "wfsa/compiler.py", "wfsa/constraint.py", "wfsa/errors.py", "wfsa/fleet", "wfsa/fleet/store",
+        "wfsa/compiler.py", "wfsa/constraint.py", "wfsa/errors.py", "wfsa/events", "wfsa/fleet", "wfsa/fleet/store",
         "wfsa/requests.py", "wfsa/vocab",
     },
     "wfsa/__init__.py": {

@@ -266,8 +266,8 @@ class _Writer:
                 self.closed(after)
                 ends.append(program.add("jump"))
         words += ((end.encode(), program.here()) for end in after.ends)
-        known = {word for word, _ in words}
-        words += ((word.encode(), -1) for word in sorted({*excludes, *after.barred}) if word.encode() not in known)
+        reached = {word for word, _ in words}
+        words += ((word.encode(), -1) for word in sorted({*excludes, *after.barred}) if word.encode() not in reached)
         for jump in ends:
             program.instructions[jump] = ("jump", None, program.here(), 0)
 

@@ -71,8 +71,8 @@ def _member(kinds: Iterable[Any], value: Any) -> Any:
         for kind in kinds:
             if isinstance(kind, type) and value.keys() <= _names(kind).keys():
                 return kind
-    wanted = list if isinstance(value, list) else dict if isinstance(value, dict) else type(value)
-    return next((kind for kind in kinds if (get_origin(kind) or kind) is wanted), Any)
+    shape = list if isinstance(value, list) else dict if isinstance(value, dict) else type(value)
+    return next((kind for kind in kinds if (get_origin(kind) or kind) is shape), Any)
 
 
 def _names(kind: Any) -> Mapping[str, tuple[str, Any]]:

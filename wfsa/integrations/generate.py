@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, overload
 
 from wfsa.arguments import ALL_FIELDS
 from wfsa.errors import DecodingError, DecodingWarning, DocumentError
 from wfsa.integrations.schemas import reader_of
+
+_Prompts = str | Sequence[str | Mapping[str, Any] | Sequence[Mapping[str, Any]]]
 
 
 class Documents(list[Any]):
@@ -33,17 +35,28 @@ class Documents(list[Any]):
         self.errors = dict(errors)
 
 
+@overload
+def generate(
+    model: Any, tokenizer: Any, prompts: _Prompts, schema: Any, *, max_new_tokens: int = 512, wrap_up: int = 0,
+    retries: int = 0, stream: Literal[False] = False, **keywords: Any,
+) -> Documents: ...
+@overload
+def generate(
+    model: Any, tokenizer: Any, prompts: _Prompts, schema: Any, *, max_new_tokens: int = 512, wrap_up: int = 0,
+    retries: int = 0, stream: Literal[True], **keywords: Any,
+) -> Iterator[Any]: ...
 def generate(
     model: Any,
     tokenizer: Any,
-    prompts: str | Sequence[str | Mapping[str, Any] | Sequence[Mapping[str, Any]]],
+    prompts: _Prompts,
     schema: Any,
     *,
     max_new_tokens: int = 512,
     wrap_up: int = 0,
     retries: int = 0,
+    stream: bool = False,
     **keywords: Any,
-) -> Documents:
+) -> Documents | Iterator[Any]:
     """Generates one document for each prompt with a model of transformers, and parses it.
 
     model, tokenizer: a causal language model of transformers and its fast tokenizer.
@@ -58,6 +71,9 @@ def generate(
     retries: how often a prompt is generated again while the type refuses its document (for example, by a validator).
         Retries sample (``do_sample=True``), because greedy decoding would write the same text again. Documents that are
         still refused are in ``errors``.
+    stream: with True, returns an iterator for a single prompt, which yields the value of the document after every
+        token that the model writes (:func:`wfsa.partial`), and at last the document as without `stream`. For a type,
+        the values are those of ``Partial.value_of``: fields are missing until they come.
     keywords: those of :func:`wfsa.compile_json_schema`, such as ``whitespace``; all others go to ``model.generate``:
         ``do_sample``, ``num_beams``, ``num_return_sequences``.
 
@@ -68,6 +84,13 @@ def generate(
     """
     from wfsa.integrations.transformers import HOST, ConstraintLogitsProcessor, logits_processor
 
+    if stream:
+        from wfsa.integrations.streamed_values import streamed_values
+
+        return streamed_values(
+            generate, model, tokenizer, prompts, schema, max_new_tokens=max_new_tokens, wrap_up=wrap_up,
+            retries=retries, **keywords,
+        )  # fmt: skip
     listed: list[Any] = [prompts] if isinstance(prompts, str) else list(prompts)
     if listed and all(isinstance(one, Mapping) for one in listed):
         listed = [listed]  # the prompts are one chat
