@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -108,20 +109,33 @@ def test_the_example_runs(folder: Path) -> None:
     assert "a choice (stop): " in written and "a tool call" in written
 
 
-def test_tokens_that_would_end_the_reasoning_are_masked() -> None:
-    """vLLM 0.33 passes tokens that a free row must not take; 0.32 passes rows of three parts."""
-    import torch
-
-    from wfsa.integrations.vllm_backend import WfsaBackend
+@pytest.mark.parametrize("masked", [(), (0, 31, 69)])
+def test_rows_of_a_reasoning_are_free(masked: tuple[int, ...]) -> None:
+    """vLLM 0.33 names tokens that a free row must not take; 0.32 names none."""
+    from wfsa.integrations.serving import Constraints, Settings
+    from wfsa.integrations.vllm_backend import WfsaBackend, WfsaGrammar, fill_step
+    from wfsa.vocab import Vocab
 
     backend = object.__new__(WfsaBackend)
-    backend._rows = None
-    grammar = None  # a free row does not use its grammar
-    bitmask = torch.zeros((2, 3), dtype=torch.int32)
-    backend.fill(bitmask, [(grammar, 0, False, (0, 31, 69)), (grammar, 1, False)])
-    allowed = [[bool(int(row[token >> 5]) >> (token & 31) & 1) for token in range(96)] for row in bitmask]
-    assert [token for token in range(96) if not allowed[0][token]] == [0, 31, 69]
-    assert all(allowed[1])
+    backend._rows, backend.vocab, backend.vocab_size = None, Vocab([b"a", b"b", b"c"], logits_size=96), 96
+    backend.settings = Settings(within_max_tokens=False)
+    backend.constraints = Constraints(backend.vocab, backend.settings)
+    requests: dict[str, Any] = {}
+    for name in ("reasons", "text"):
+        grammar = WfsaGrammar(backend, backend.constraints.of("regex", "ab").start())
+        requests[name] = SimpleNamespace(structured_output_request=SimpleNamespace(grammar=grammar))
+    config = SimpleNamespace(
+        scheduler_config=SimpleNamespace(max_num_seqs=5), model_config=SimpleNamespace(max_model_len=99)
+    )
+    manager = SimpleNamespace(backend=backend, vllm_config=config, _grammar_bitmask=None)
+    manager._get_constraint_bounds = lambda request, _: SimpleNamespace(
+        constraint_start=int(request is requests["reasons"])
+    )
+    if masked:
+        manager._masked_reasoning_ends = lambda _: masked
+    rows = fill_step(manager, requests, ["reasons", "text"])
+    allowed = [[token for token in range(96) if int(row[token >> 5]) >> (token & 31) & 1] for row in rows]
+    assert allowed == [[token for token in range(96) if token not in masked], [0]]
 
 
 def test_unknown_settings_are_refused() -> None:

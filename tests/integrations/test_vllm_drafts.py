@@ -106,7 +106,7 @@ def test_masks_of_drafts_are_those_of_vllms_loop(settings: dict[str, Any], monke
         expected = own(made, requests, list(requests), drafts).copy()
         made._grammar_bitmask.fill_(0x5A5A5A5A)
         n_commits = [state.n_commits for state in states]
-        rows = vllm_drafts.grammar_bitmask(own, made, requests, list(requests), drafts)
+        rows = vllm_drafts.grammar_bitmask(made, requests, list(requests), drafts)
         np.testing.assert_array_equal(rows, expected)
         assert n_commits == [state.n_commits for state in states]
         n_rows += len(rows)

@@ -24,11 +24,16 @@ class TokenLimit:
         self._end: int | None = None
         self._fits = True
 
-    def set(self, left: int, state: State) -> None:
-        """Sets the number of tokens that may still follow `state`, including the end token."""
+    def set(self, left: int, state: State) -> int | None:
+        """Sets the number of tokens that may still follow `state`, including the end token; returns its budget.
+
+        The budget is that of a state that is not finished.
+        """
+        n_commits = state.n_commits
         if self._begin is None:
-            self._begin = state.n_commits
-        self._end = left + state.n_commits
+            self._begin = n_commits
+        self._end = left + n_commits
+        return left if self._fits else None
 
     def budget(self, state: State) -> int | None:
         """Returns the number of tokens left at `state`, or None if there is no budget."""

@@ -17,11 +17,10 @@ vLLM has no registry of backends, so `register` checks that these exist, and wra
     StructuredOutputManager.grammar_init             starts texts of compiled constraints at once; takes requests that
                                                      another front end has read
     StructuredOutputManager.grammar_bitmask          gives each text the number of tokens that its request has left, and
-                                                     fills the masks of drafts in one call
+                                                     fills the masks of a step in one call
     LLM._init_beam_search_structured_output          takes the engine's backend for beam search
     vllm.parser.abstract_parser._xgrammar_supports   asks wfsa whether a schema may be an answer next to tools
     Scheduler.update_draft_token_ids                 drafts the tokens that constraints expect (:mod:`.vllm_drafts`)
-    StructuredOutputManager._async_submit_fill_bitmask, fill_bitmask_parallel_*   one call fills the masks of a step
 
 ``additional_config={"wfsa": {...}}`` of vLLM holds settings: fields of :class:`wfsa.integrations.serving.Settings`.
 Tested with vLLM 0.32.0 (CPU); written for 0.32 and 0.33.
@@ -31,7 +30,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import fields
 from typing import Any, Literal, get_args
 
@@ -57,9 +55,8 @@ def register() -> None:
     required: list[tuple[Any, str]] = [
         (config, "StructuredOutputsConfig"), (SamplingParams, "_validate_structured_outputs"),
         (StructuredOutputManager, "grammar_init"), (StructuredOutputManager, "_create_grammar"),
-        (StructuredOutputManager, "grammar_bitmask"),
-        (StructuredOutputManager, "_async_submit_fill_bitmask"), (StructuredOutputManager, "_fill_bitmasks"),
-        (StructuredOutputManager, "_get_constraint_bounds"), (Scheduler, "update_draft_token_ids"),
+        (StructuredOutputManager, "grammar_bitmask"), (StructuredOutputManager, "_get_constraint_bounds"),
+        (Scheduler, "update_draft_token_ids"),
     ]  # fmt: skip
     for holder, name in required:
         if not hasattr(holder, name):
@@ -76,7 +73,6 @@ def register() -> None:
     wrap(StructuredOutputManager, "__init__", _make_manager)
     wrap(StructuredOutputManager, "grammar_init", _grammar_init)
     wrap(StructuredOutputManager, "grammar_bitmask", _grammar_bitmask)
-    wrap(StructuredOutputManager, "_async_submit_fill_bitmask", _submit)
     wrap(Scheduler, "update_draft_token_ids", _draft)
 
 
@@ -235,10 +231,6 @@ def _make_manager(original: Any, self: Any, vllm_config: Any) -> None:
     _engines[id(vllm_config.structured_outputs_config)] = weakref.ref(self.backend)
     if hasattr(self, "backend_name"):
         self.backend_name = BACKEND
-    # All masks of a step in one call, however many there are.
-    if self.fill_bitmask_parallel_threshold < vllm_config.scheduler_config.max_num_seqs:
-        self.fill_bitmask_parallel_threshold = 0
-        self.fill_bitmask_parallel_batch_size = vllm_config.scheduler_config.max_num_seqs
 
 
 def _grammar_init(original: Any, self: Any, request: Any) -> None:
@@ -255,38 +247,26 @@ def _grammar_init(original: Any, self: Any, request: Any) -> None:
 def _grammar_bitmask(
     original: Any, self: Any, requests: Mapping[str, Any], ids: Sequence[str], drafts: Mapping[str, Sequence[int]]
 ) -> Any:
-    from wfsa.integrations.vllm_backend import WfsaBackend
+    from wfsa.integrations.vllm_backend import WfsaBackend, fill_step
 
-    if not isinstance(self.backend, WfsaBackend):
+    config = self.vllm_config
+    if not isinstance(self.backend, WfsaBackend) or not ids or config.model_config.is_diffusion:
         return original(self, requests, ids, drafts)
+    if not config.num_speculative_tokens:
+        return fill_step(self, requests, ids)
     from wfsa.integrations.vllm_drafts import grammar_bitmask
 
-    longest = self.vllm_config.model_config.max_model_len
+    longest = config.model_config.max_model_len
     for request in map(requests.__getitem__, ids):
         output = request.structured_output_request
         left = min(request.max_tokens - request.num_output_tokens, longest - request.num_tokens)
         if output.reasoning_ended is False:  # the text may begin after any of the drafts
             left -= len(drafts.get(request.request_id, ()))
         self.backend.limit(output.grammar, left)
-    return grammar_bitmask(original, self, requests, ids, drafts)
+    return grammar_bitmask(self, requests, ids, drafts)
 
 
 def _draft(original: Any, self: Any, proposed: Any) -> None:
     from wfsa.integrations.vllm_drafts import update_draft_token_ids
 
     update_draft_token_ids(original, self, proposed)
-
-
-def _submit(original: Any, self: Any, batch: Sequence[tuple[Any, ...]]) -> Future[None]:
-    """Fills the rows of a step in one call, without a Python thread."""
-    from wfsa.integrations.vllm_backend import WfsaBackend
-
-    if not isinstance(self.backend, WfsaBackend):
-        return original(self, batch)  # type: ignore[no-any-return]
-    done: Future[None] = Future()
-    try:
-        self.backend.fill(self._grammar_bitmask, batch)
-        done.set_result(None)
-    except Exception as error:
-        done.set_exception(error)
-    return done

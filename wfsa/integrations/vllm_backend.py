@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from wfsa.integrations.token_limit import TokenLimit, fill_within
 from wfsa.integrations.vllm_requests import KINDS, settings_of
 
 LOG = logging.getLogger("wfsa.vllm")
+ALL = np.int32(-1)  # a word of a mask that allows every token
 
 
 class WfsaGrammar(StructuredOutputGrammar):  # type: ignore[misc]
@@ -50,7 +51,11 @@ class WfsaGrammar(StructuredOutputGrammar):  # type: ignore[misc]
         self.state.rollback(num_tokens)
 
     def fill_bitmask(self, bitmask: torch.Tensor, batch_index: int) -> None:
-        self.backend.fill(bitmask, [(self, batch_index, True)])
+        rows, state = self.backend.rows_of(bitmask), self.state
+        if state.is_finished():
+            rows[batch_index] = ALL
+        else:
+            self.backend.fill(rows, [state], [self.limit.budget(state)], [batch_index], [self.limit])
 
     def is_terminated(self) -> bool:
         return self.state.is_finished()
@@ -100,27 +105,53 @@ class WfsaBackend(StructuredOutputBackend):  # type: ignore[misc]
         if isinstance(grammar, WfsaGrammar) and self.settings.within_max_tokens:
             grammar.limit.set(left, grammar.state)
 
-    def fill(self, bitmask: torch.Tensor, batch: Sequence[tuple[Any, ...]]) -> None:
-        """Fills the rows of a step in one call.
+    def fill(
+        self, rows: npt.NDArray[np.int32], states: Sequence[State], budgets: list[int | None], places: Sequence[int],
+        limits: Sequence[TokenLimit],
+    ) -> None:  # fmt: skip
+        """Fills the rows at `places` with the masks of `states` in one call."""
+        settings = self.settings
+        with self.constraints.timed_masks():
+            fill_within(
+                states, budgets,
+                lambda left: fill_bitmasks(
+                    states, rows, rows=places, threads=settings.threads, max_tokens=left, wrap_up=settings.wrap_up
+                ),
+                limits,
+            )  # fmt: skip
 
-        batch: tuples of a grammar, its row, whether its mask applies now, and the tokens to mask if not. vLLM 0.33 adds
-        the last part: these tokens would end the reasoning, and the text cannot begin with them.
-        """
-        rows = self.rows_of(bitmask)
-        constrained = []
-        for grammar, row, applies, *masked in batch:
-            if applies and not grammar.is_terminated():
-                constrained.append((grammar.state, grammar.limit, row))
-            else:
-                rows[row] = -1
-                for token in masked[0] if masked else ():
+
+def fill_step(manager: Any, requests: Mapping[str, Any], ids: Sequence[str]) -> npt.NDArray[np.int32]:
+    """Returns the masks of a step without drafts, a row for each request.
+
+    One loop over the requests replaces vLLM's loop and its calls for each text. With 64 texts, the Python code around
+    the masks takes less than half as long.
+    """
+    backend: WfsaBackend = manager.backend
+    if manager._grammar_bitmask is None:
+        manager._grammar_bitmask = backend.allocate_token_bitmask(manager.vllm_config.scheduler_config.max_num_seqs)
+    rows = backend.rows_of(manager._grammar_bitmask)[: len(ids)]
+    longest = manager.vllm_config.model_config.max_model_len
+    bounds, is_limited = manager._get_constraint_bounds, backend.settings.within_max_tokens
+    states, budgets, places, limits = [], [], [], []
+    for row, name in enumerate(ids):
+        request = requests[name]
+        grammar = request.structured_output_request.grammar
+        state, limit, budget = grammar.state, grammar.limit, None
+        if is_limited:
+            left = min(request.max_tokens - request.num_output_tokens, longest - request.num_tokens)
+            budget = limit.set(left, state)
+        is_reasoning = bounds(request, ()).constraint_start
+        if is_reasoning or state.is_finished():
+            rows[row] = ALL
+            if is_reasoning and hasattr(manager, "_masked_reasoning_ends"):
+                for token in manager._masked_reasoning_ends(request):
                     rows[row].view(np.uint32)[token >> 5] &= ~np.uint32(1 << (token & 31))
-        if constrained:
-            states, limits, places = zip(*constrained, strict=True)
-            threads, wrap_up = self.settings.threads, self.settings.wrap_up
-            options: dict[str, Any] = {"rows": places, "threads": threads, "wrap_up": wrap_up}
-            left = [limit.budget(state) for limit, state in zip(limits, states, strict=True)]
-            with self.constraints.timed_masks():
-                fill_within(
-                    states, left, lambda budgets: fill_bitmasks(states, rows, max_tokens=budgets, **options), limits
-                )
+            continue
+        states.append(state)
+        budgets.append(budget)
+        places.append(row)
+        limits.append(limit)
+    if states:
+        backend.fill(rows, states, budgets, places, limits)
+    return rows

@@ -16,11 +16,10 @@ from wfsa._ext.drafts import fill_draft_chain, fill_drafts
 from wfsa._ext.state import State
 from wfsa.errors import OptionError
 from wfsa.integrations.token_limit import fill_within
-from wfsa.integrations.vllm_backend import WfsaBackend, WfsaGrammar
+from wfsa.integrations.vllm_backend import ALL, WfsaBackend, WfsaGrammar
 from wfsa.integrations.vllm_requests import NO_DRAFTS, is_on
 
 _PADDING = -1
-_ALL = np.int32(-1)  # a word of a mask that allows every token
 
 
 class NoDrafts:
@@ -94,16 +93,14 @@ def without_padding(drafts: Sequence[int]) -> Sequence[int]:
 
 
 def grammar_bitmask(
-    original: Any, self: Any, requests: Mapping[str, Any], ids: Sequence[str], drafts: Mapping[str, Sequence[int]]
-) -> npt.NDArray[np.int32] | None:
-    """Fills the masks of a step with drafts, for a manager with wfsa's backend; else calls `original`.
+    self: Any, requests: Mapping[str, Any], ids: Sequence[str], drafts: Mapping[str, Sequence[int]]
+) -> npt.NDArray[np.int32]:
+    """Fills the masks of a step with drafts, for a manager with wfsa's backend.
 
     vLLM's own loop makes a fill and a commit for each draft, and a rollback for each request.
     """
     n_most = 1 + self.vllm_config.num_speculative_tokens
     backend: WfsaBackend = self.backend
-    if n_most == 1 or not ids or self.vllm_config.model_config.is_diffusion:
-        return original(self, requests, ids, drafts)  # type: ignore[no-any-return]
     if self._grammar_bitmask is None:
         n_requests = self.vllm_config.scheduler_config.max_num_seqs
         self._grammar_bitmask = backend.allocate_token_bitmask(n_requests * n_most)
@@ -151,11 +148,11 @@ class _Chain:
             rows[self.begin : self.begin + n_filled] = rows[:n_filled].copy()
         n_free = min(self.n_free, self.n_drafts + 1)
         if n_free:
-            rows[:n_free] = _ALL
+            rows[:n_free] = ALL
             for token in self.masked:
                 rows.view(np.uint32)[:n_free, token >> 5] &= ~np.uint32(1 << (token & 31))
         end = max(n_free, self.begin + n_filled if n_filled else 0)
-        rows[end:] = rows[end - 1] if refused else _ALL
+        rows[end:] = rows[end - 1] if refused else ALL
 
 
 def _fill(backend: WfsaBackend, chains: Sequence[_Chain], rows: npt.NDArray[np.int32], stride: int) -> None:
