@@ -311,13 +311,13 @@ cdef class EventCore:
         If a token is refused, raises its error, and no token is appended.
         """
         cdef list out = []
-        cdef int64_t n_done = 0, n_events = 0
+        cdef unique_ptr[RawReader] before
+        before.reset(new RawReader(self.now()[0]))
         try:
             for token_id in ids:
                 out += self.commit(token_id)
-                n_done += 1
         except BaseException:
-            self.now().rollback(n_done, n_events)
+            self.reader.swap(before)
             raise
         return out
 

@@ -132,6 +132,15 @@ def test_rollback_is_limited_to_the_commits_that_are_kept() -> None:
     assert events.n_commits == 0 and events.commit_bytes(b"[")[0].kind == "array_begin"
 
 
+def test_refused_tokens_are_taken_back_beyond_the_commits_that_are_kept() -> None:
+    for made in (wfsa.Events(ANY, max_rollback=1), wfsa.partial(ANY, max_rollback=1)):
+        made.commit_bytes(b"[1,")
+        with pytest.raises(DecodingError):
+            made.commit_tokens(b"2,3,4x")
+        assert made.n_commits == 1
+        assert [e.value for e in made.commit_tokens(b"5]")] == [5, None, None, None]
+
+
 def test_deep_documents() -> None:
     events = wfsa.Events(ANY)
     events.commit_bytes(b"[" * 1000)

@@ -88,16 +88,9 @@ class Partial:
 
     def commit_tokens(self, ids: Iterable[int]) -> list[Event]:
         """Appends tokens, one commit each; returns all their events. If one is refused, none is appended."""
-        out: list[Event] = []
-        n_done = 0
-        try:
-            for token_id in ids:
-                out += self.commit(token_id)
-                n_done += 1
-        except BaseException:
-            self.rollback(n_done)
-            raise
-        return out
+        listed = list(ids)
+        self._events.fork().commit_tokens(listed)  # raises the error of the first that is refused
+        return [event for token_id in listed for event in self.commit(token_id)]
 
     def commit_bytes(self, data: bytes) -> list[Event]:
         return self._apply(self._events.commit_bytes(data)) if data else []
