@@ -154,3 +154,12 @@ def test_grammars_within_a_tag_have_no_events() -> None:
     tag = {"type": "grammar", "grammar": 'root ::= "a"'}
     with pytest.raises(DecodingError, match=r"a text with a grammar has no events; .* at \$"):
         wfsa.Events(wfsa.compile_structural_tag(tag, VOCAB, mode="lazy"))
+
+
+def test_text_of_a_number_of_characters() -> None:
+    tag = {"type": "sequence", "elements": [
+        {"type": "any_text", "max_chars": 1}, {"type": "tag", "begin": "é", "content": {"type": "any_text"}, "end": ""},
+    ]}  # fmt: skip
+    partial = wfsa.partial(wfsa.compile_structural_tag(tag, VOCAB, mode="lazy"))
+    partial.commit_bytes("aéé".encode())
+    assert partial.value == {"text": "a", "calls": [{"name": "é", "text": "é"}]}

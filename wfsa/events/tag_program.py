@@ -16,7 +16,9 @@ from typing import Any, NamedTuple, Protocol
 from wfsa._ext.regular import automaton
 from wfsa.errors import DecodingError, LimitError
 from wfsa.events.program import Program
+from wfsa.grammar.free_text import free_text
 from wfsa.grammar.regex.pattern import parse_regex
+from wfsa.grammar.regular import Regular
 from wfsa.grammar.structural_tag.fields import fields_of, whole
 from wfsa.grammar.structural_tag.parts import Part, role_of
 from wfsa.grammar.structural_tag.xml_styles import STYLES
@@ -94,6 +96,11 @@ class _Writer:
         self.program.texts.append(words)
         self.program.add("text", kind, len(self.program.texts) - 1, int(not after.ends))
 
+    def word_of(self, tree: Regular, kind: str | None) -> None:
+        row, lo, hi, to, accept = (part.tolist() for part in automaton(tree).arrays())
+        self.program.automata.append((row, lo, hi, to, accept))
+        self.program.add("automaton", kind, len(self.program.automata) - 1)
+
     # --- pieces of text ------------------------------------------------------------------------------------------
 
     def _const_string(self, f: dict[str, Any], path: str, after: After, kind: str | None) -> None:
@@ -101,9 +108,7 @@ class _Writer:
         self.closed(after)
 
     def _regex(self, f: dict[str, Any], path: str, after: After, kind: str | None) -> None:
-        row, lo, hi, to, accept = (part.tolist() for part in automaton(parse_regex(f["pattern"])).arrays())
-        self.program.automata.append((row, lo, hi, to, accept))
-        self.program.add("automaton", kind, len(self.program.automata) - 1)
+        self.word_of(parse_regex(f["pattern"]), kind)
         self.closed(after)
 
     def _grammar(self, f: dict[str, Any], path: str, after: After, kind: str | None) -> None:
@@ -129,6 +134,10 @@ class _Writer:
         self._json_schema({**f, "style": "qwen_xml", "excludes": ("</function>", "</tool_call>")}, path, after, kind)
 
     def _any_text(self, f: dict[str, Any], path: str, after: After, kind: str | None) -> None:
+        if f["max_chars"] is not None and not after.ends:  # only the number of characters may end it
+            barred = frozenset(word.encode() for word in (*f["excludes"], *after.barred))
+            self.word_of(free_text(barred, f["max_chars"]), kind)
+            return
         self.text_until(after, f["excludes"], kind)
 
     # --- composition ---------------------------------------------------------------------------------------------
