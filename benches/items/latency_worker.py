@@ -183,15 +183,15 @@ class Worker:
         if self.jax_items is None:
             self.jax_items = JaxItems(index)
         with jax.enable_x64(True):
-            given = Beams(*(jax.device_put(getattr(start.beams, name)) for name in Beams.__slots__))
+            beams = Beams(*(jax.device_put(getattr(start.beams, name)) for name in Beams.__slots__))
             x = jax.device_put(logits)
         options = {"normalise": self.options.normalise, "level": self.catalogue.level, "distinct": start.distinct}
-        answer = jax.block_until_ready(self.jax_items.beam_step(given, x, **options))
+        answer = jax.block_until_ready(self.jax_items.beam_step(beams, x, **options))
         same_beams(want, Beams(*(np.asarray(getattr(answer, name)) for name in Beams.__slots__)))
         times = []
         for _ in range(10):
             begin = time.perf_counter()
-            answers = [self.jax_items.beam_step(given, x, **options) for _ in range(20)]
+            answers = [self.jax_items.beam_step(beams, x, **options) for _ in range(20)]
             jax.block_until_ready(answers)
             times.append((time.perf_counter() - begin) / 20 * 1e6)
         return {"JAX: step, calls in a row": times}
