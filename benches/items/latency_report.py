@@ -186,10 +186,10 @@ def _notes(lines: list[Line]) -> Iterable[str]:
 def _plot(path: Path, times: list[Line]) -> Path | None:
     """Plot medians against |C|, with a row per kind and a column per shape.
 
-    On a GPU, only the arms run as CUDA graphs are shown.
+    On a GPU, only whole steps and the reading of logits are shown, as CUDA graphs.
     """
     device = any(_graph(x["arm"]) for x in times)
-    shown = [x for x in times if (_graph(x["arm"]) if device else "," not in x["arm"])]
+    shown = [x for x in times if (_graph(x["arm"]) and ": cand" not in x["arm"] if device else "," not in x["arm"])]
     kinds, shapes = (list(dict.fromkeys(x[key] for x in shown)) for key in ("kind", "beams"))
     _, rows = _rows(shown)
 
@@ -201,9 +201,6 @@ def _plot(path: Path, times: list[Line]) -> Path | None:
             line = STYLES.get(what, ":")
             colour, marker = COLOURS[engine], "x" if "compiled" in arm else "."
             axes.plot(values, [by[x]["p50"] for x in values], line, marker=marker, color=colour, label=arm)
-            if not device:  # there the spread is thinner than the line
-                axes.fill_between(values, [by[x]["p10"] for x in values], [by[x]["p90"] for x in values],
-                                  color=colour, alpha=0.15, linewidth=0)  # fmt: skip
             axes.set(xscale="log", yscale="log", title=f"{kind}, {beams} beams", xlabel="|C|", ylabel="µs")
         for axes in grid.flat:
             axes.grid(alpha=0.3)

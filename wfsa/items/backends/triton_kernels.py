@@ -321,6 +321,14 @@ def may_close(S: tl.constexpr, t, f, only):
 
 
 @triton.jit
+def is_finished(S: tl.constexpr, f, only, node):
+    """Return whether an item is complete that the filter allows."""
+    if S.has_end:
+        return if_live(S, only, f.ended, f.low, f.high)
+    return if_live(S, only, (node >= 0) & (f.width == 0), f.low, f.high)
+
+
+@triton.jit
 def make_keys(scores, rank, present):
     scores = tl.where(scores == 0.0, 0.0, scores)  # -0.0 becomes 0.0
     bits = scores.to(tl.int32, bitcast=True)
@@ -349,17 +357,6 @@ def bound_of(keys, n_keys, n_best):
 
 
 @triton.jit
-def shared_bound(bound_ptr):
-    """Return a bound that the request's best keys reach. Memory has it halved and above 0, so that 0 means none."""
-    return (tl.load(bound_ptr, cache_modifier=".cg") - HALF) << 1
-
-
-@triton.jit
-def share_bound(bound_ptr, bound):
-    tl.atomic_max(bound_ptr, (bound >> 1) + HALF, sem="relaxed")
-
-
-@triton.jit
 def keep_best(from_ptr, to_ptr, n, n_best, LANES: tl.constexpr):
     """Write the best ``n_best`` of the n <= LANES keys at ``from_ptr`` to ``to_ptr``, in their order."""
     lanes = tl.arange(0, LANES)
@@ -377,6 +374,30 @@ def append(list_ptr, count_ptr, keys, mask):
     flags = mask.to(tl.int32)
     first = tl.atomic_add(count_ptr, tl.sum(flags, 0), sem="relaxed")
     tl.store(list_ptr + first + tl.cumsum(flags, 0) - 1, keys, mask=mask)
+
+
+@triton.jit
+def shared_bound(bound_ptr):
+    """Return a bound that the request's best keys reach. Memory has it halved and above 0, so that 0 means none."""
+    return (tl.load(bound_ptr, cache_modifier=".cg") - HALF) << 1
+
+
+@triton.jit
+def share_bound(bound_ptr, bound):
+    tl.atomic_max(bound_ptr, (bound >> 1) + HALF, sem="relaxed")
+
+
+@triton.jit
+def append_best(list_ptr, count_ptr, bound_ptr, keys, bound, n_best):
+    """Add the best of a hub's block of keys to the list; return and share the bound that the best reach."""
+    keys = tl.where(keys >= bound, keys, NO_KEY)
+    n_keys = tl.sum((keys != NO_KEY).to(tl.int32), 0)
+    own = bound_of(keys, n_keys, n_best)
+    if n_keys >= n_best:
+        share_bound(bound_ptr, own)
+    bound = tl.maximum(bound, tl.where(n_keys >= n_best, own, NO_KEY))
+    append(list_ptr, count_ptr, keys, (keys != NO_KEY) & (keys >= bound))
+    return bound
 
 
 @triton.jit
@@ -427,6 +448,17 @@ def partial_norm(logits_ptr, begin, end, BLOCK: tl.constexpr):
         most = new
         at += BLOCK
     return most, total, poor
+
+
+@triton.jit
+def joined_parts(parts_ptr, PARTS: tl.constexpr):
+    """Return what ``partial_norm`` would for all logits of a beam, from the parts that ``norms`` has written."""
+    lanes = tl.arange(0, PARTS)
+    tops, sums = tl.load(parts_ptr + lanes), tl.load(parts_ptr + PARTS + lanes)
+    poor = tl.max((tops != tops).to(tl.int32), 0)
+    tops = tl.where(tops != tops, NEGATIVE, tops)
+    most = tl.max(tops, 0)
+    return most, tl.sum(sums * tl.exp(tops - tl.where(most == NEGATIVE, 0.0, most)), 0), poor
 
 
 @triton.jit
@@ -503,6 +535,23 @@ def keys_of(S: tl.constexpr, t, f, only, logits_ptr, at, beam, shift, score, fin
 
 
 @triton.jit
+def beam_norm(S: tl.constexpr, t, f, only, logits_ptr, norm_ptr, most, total, poor, end_value, goes_on, END,
+              NORM: tl.constexpr, WHICH: tl.constexpr, FEW: tl.constexpr):  # fmt: skip
+    """Return a beam's normalisation, and whether it is unusable. ``most``, ``total``, ``poor``: of ``partial_norm``."""
+    if WHICH == HUB:
+        norm = tl.load(norm_ptr)
+        return norm, (norm != norm).to(tl.int32)
+    elif NORM >= 2:
+        some = tl.arange(0, FEW)
+        return entries_norm(S, t, in_lanes(f, some), filter_in_lanes(only, some), logits_ptr, end_value, NORM == 2, FEW)
+    elif NORM == 1 and S.has_end:
+        with_end = tl.load(logits_ptr + END, mask=goes_on, other=NEGATIVE).to(tl.float32)
+        return joined_norm(most, total, poor, with_end, True)
+    else:
+        return joined_norm(most, total, poor, end_value, False)
+
+
+@triton.jit
 def list_candidates(t, row, part, n_parts, nodes_ptr, scores_ptr, valid_ptr, logits_ptr, parts_ptr, norms_ptr, list_ptr,
                     count_ptr, bound_ptr, hubs_ptr, n_hubs_ptr, which_ptr, filter_words, filter_before, filter_stride,
                     rows_ptr, dead_ptr, N_DEAD, N_BEAMS, CAPACITY, WIDTH, V, N_LEAVES, END, S: tl.constexpr,
@@ -525,12 +574,7 @@ def list_candidates(t, row, part, n_parts, nodes_ptr, scores_ptr, valid_ptr, log
             begin, end = norm_range(S, t.meta, node, V, NORM)
             most, total, poor = partial_norm(logits_ptr, begin, end, BLOCK)
         else:
-            every = row * 2 * PARTS + tl.arange(0, PARTS)
-            tops, sums = tl.load(parts_ptr + every), tl.load(parts_ptr + PARTS + every)
-            poor = tl.max((tops != tops).to(tl.int32), 0)
-            tops = tl.where(tops != tops, NEGATIVE, tops)
-            most = tl.max(tops, 0)
-            total = tl.sum(sums * tl.exp(tops - tl.where(most == NEGATIVE, 0.0, most)), 0)
+            most, total, poor = joined_parts(parts_ptr + row * 2 * PARTS, PARTS)
     f = node_fields(S, t, node)
     only = filter_below(
         S,
@@ -540,26 +584,12 @@ def list_candidates(t, row, part, n_parts, nodes_ptr, scores_ptr, valid_ptr, log
         ),
         f,
     )  # fmt: skip
-    closing = may_close(S, t, f, only)
-    if S.has_end:
-        finished = f.ended
-    else:
-        finished = (node >= 0) & (f.width == 0)
-    finished = if_live(S, only, finished, f.low, f.high)
+    closing, finished = may_close(S, t, f, only), is_finished(S, f, only, node)
     end_value = tl.load(logits_ptr + END, mask=closing, other=NEGATIVE).to(tl.float32)
-    if WHICH == HUB:
-        norm = tl.load(norms_ptr + row)
-        bad = (norm != norm).to(tl.int32)
-    elif NORM >= 2:
-        some = tl.arange(0, FEW)
-        norm, bad = entries_norm(
-            S, t, in_lanes(f, some), filter_in_lanes(only, some), logits_ptr, end_value, NORM == 2, FEW
-        )
-    elif NORM == 1 and S.has_end:
-        with_end = tl.load(logits_ptr + END, mask=(node >= 0) & ~finished, other=NEGATIVE).to(tl.float32)
-        norm, bad = joined_norm(most, total, poor, with_end, True)
-    else:
-        norm, bad = joined_norm(most, total, poor, end_value, False)
+    norm, bad = beam_norm(
+        S, t, f, only, logits_ptr, norms_ptr + row, most, total, poor, end_value, (node >= 0) & ~finished, END, NORM,
+        WHICH, FEW,
+    )  # fmt: skip
     score = tl.load(scores_ptr + row)
     shift, fine, extra = score - norm, bad == 0, closing | finished
     n = f.width + extra.to(tl.int64)
@@ -583,13 +613,7 @@ def list_candidates(t, row, part, n_parts, nodes_ptr, scores_ptr, valid_ptr, log
                 keys = keys_of(
                     S, t, f, only, logits_ptr, at, beam, shift, score, fine, extra, finished, end_value, V, END, MANY
                 )
-                keys = tl.where(keys >= bound, keys, NO_KEY)
-                n_keys = tl.sum((keys != NO_KEY).to(tl.int32), 0)
-                own = bound_of(keys, n_keys, WIDTH)
-                if n_keys >= WIDTH:
-                    share_bound(bound_ptr, own)
-                bound = tl.maximum(bound, tl.where(n_keys >= WIDTH, own, NO_KEY))
-                append(list_ptr, count_ptr, keys, (keys != NO_KEY) & (keys >= bound))
+                bound = append_best(list_ptr, count_ptr, bound_ptr, keys, bound, WIDTH)
                 at += n_parts * MANY
 
 
@@ -657,6 +681,23 @@ def thin(list_ptr, count_ptr, out_ptr, CAPACITY, OUT_CAPACITY, WIDTH, SEGMENT: t
 
 
 @triton.jit
+def best_place(list_ptr, n, n_best, FEW: tl.constexpr, MANY: tl.constexpr):
+    """Move the best of a list's n keys next to each other, and return their place; all, if there are not more."""
+    end = n
+    if n > n_best:
+        if n <= FEW:
+            keep_best(list_ptr, list_ptr + n - n_best, n, n_best, FEW)
+        else:
+            # The best of a window are written to its end, where the next window begins.
+            end = n * 0 + n_best
+            while end < n:
+                begin = end - n_best
+                end = tl.minimum(n, begin + MANY)
+                keep_best(list_ptr + begin, list_ptr + end - n_best, end - begin, n_best, MANY)
+    return tl.maximum(end - n_best, 0)
+
+
+@triton.jit
 def select(list_ptr, count_ptr, thin_ptr, nodes_ptr, sequences_ptr, out_nodes, out_scores, out_valid, out_parents,
            out_tokens, out_sequences, meta, starts_ptr, codes_ptr, lengths_ptr, words_ptr, before_ptr, first_ptr,
            head_state_ptr, leaf_low_ptr, leaf_high_ptr, N_BEAMS, CAPACITY, THIN_CAPACITY, WIDTH, N_STEPS, V, N_LEAVES,
@@ -674,19 +715,8 @@ def select(list_ptr, count_ptr, thin_ptr, nodes_ptr, sequences_ptr, out_nodes, o
         if n > SEGMENT:
             n = thinned(n, WIDTH, SEGMENT)
             list_ptr = thin_ptr + request * THIN_CAPACITY
-    if n > WIDTH:
-        end = n
-        if n <= FEW:
-            keep_best(list_ptr, list_ptr + n - WIDTH, n, WIDTH, FEW)
-        else:
-            # The best of a window are written to its end, where the next window begins.
-            end = n * 0 + WIDTH
-            while end < n:
-                begin = end - WIDTH
-                end = tl.minimum(n, begin + MANY)
-                keep_best(list_ptr + begin, list_ptr + end - WIDTH, end - begin, WIDTH, MANY)
-        list_ptr += end - WIDTH
-        n = end * 0 + WIDTH
+    list_ptr += best_place(list_ptr, n, WIDTH, FEW, MANY)
+    n = tl.minimum(n, WIDTH)
     lanes = tl.arange(0, K)
     best = tl.load(list_ptr + lanes, mask=lanes < n, other=NO_KEY)
     if COUNT:
