@@ -67,11 +67,14 @@ class DraftMemory {
         offered_ = draft;
         n_read_ = tokens.size();
         int32_t before = last();
-        for (size_t k = 0; k < draft.size(); before = draft[k++])
+        for (size_t k = 0; k < draft.size(); ++k) {
             if (!scores_.allows(before, draft[k])) {
                 draft.resize(k);
                 offered_.resize(k + 1);
+                break;
             }
+            before = draft[k];
+        }
     }
     int32_t last() const { return tokens.empty() ? -1 : tokens.back(); }
     void rolled_back(int64_t n_commits) { lowest_ = std::min(lowest_, n_commits); }
@@ -84,6 +87,7 @@ class DraftMemory {
     DraftScores scores_;
 
     void judge() {
+        if (offered_.empty()) return;  // else the tokens that n_read_ counts are those of this text
         int32_t before = n_read_ ? tokens[n_read_ - 1] : -1;
         for (size_t k = 0; k < offered_.size() && n_read_ + k < tokens.size(); before = offered_[k++]) {
             const bool is_right = tokens[n_read_ + k] == offered_[k];

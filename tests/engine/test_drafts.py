@@ -83,6 +83,17 @@ def test_a_draft_goes_on_with_the_proposal_where_it_agrees(llama3: wfsa.Vocab) -
     assert state.draft(len(forced) + 1, proposal=np.array([*forced, *words], np.int32)) == [*forced, words[0]]
 
 
+def test_a_draft_after_a_rollback_before_the_last_draft(constraints: list[wfsa.Constraint]) -> None:
+    """What was offered before the rollback is forgotten, with its place. (Checked builds find a read out of bounds.)"""
+    for constraint in constraints:
+        state = constraint.start()
+        expected = state.draft(4)
+        n_tokens = state.commit_tokens(state.draft(8))
+        state.draft(4)
+        state.rollback(n_tokens)
+        assert state.draft(4) == expected
+
+
 @settings(max_examples=150, deadline=None)
 @given(seed=st.integers(0, 1 << 32))
 def test_drafts_can_be_committed(constraints: list[wfsa.Constraint], seed: int) -> None:
