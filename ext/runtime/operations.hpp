@@ -156,7 +156,8 @@ template <class Policy> class Operations {
             if (n == chosen.size()) {
                 if (access_.grows() && n > n_before) break;  // others wait for the tables
                 bool tokens = false;
-                const int32_t byte = next.choose(next_bytes(s_.in.data(), int32_t(s_.in.size()), tokens), tokens);
+                const ByteBits bytes = next_bytes(s_.in.data(), int32_t(s_.in.size()), tokens);  // sets `tokens`
+                const int32_t byte = next.choose(bytes, tokens);
                 followed.goes_on = byte >= 0;
                 if (!followed.goes_on) break;
                 chosen.push_back(char(byte));

@@ -6,6 +6,7 @@ This holds in every mode, directly and through an artifact, and after any histor
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import assume, given, note
@@ -201,3 +202,12 @@ def test_a_grammar_that_derives_nothing_is_an_error(data: st.DataObject) -> None
     for mode in MODES:
         with pytest.raises(GrammarError):
             wfsa.compile(grammar, build_vocab(vocab), mode=mode)
+
+
+@pytest.mark.parametrize("mode", ["ahead", "lazy"])
+@pytest.mark.parametrize("ends", [(), (2,)])
+def test_no_byte_is_forced_where_the_text_may_end(mode: Any, ends: tuple[int, ...]) -> None:
+    vocab = wfsa.Vocab([b"a", b"b", b"</s>"], special_token_ids=[2], eos_token_ids=ends)
+    state = wfsa.compile_gbnf('root ::= "b" "a"*', vocab, mode=mode).start()
+    assert state.forced_bytes() == b"b"
+    assert state.commit(1) and state.forced_bytes() == b""

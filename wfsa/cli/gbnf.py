@@ -14,7 +14,7 @@ from wfsa.grammar.json_schema import SchemaOptions
 EXAMPLES: Final = """\
 examples:
   wfsa gbnf person.json -o person.gbnf
-  wfsa gbnf person.json --set whitespace=compact | llama-cli -m MODEL --grammar-file /dev/stdin -p PROMPT
+  wfsa gbnf person.json --set whitespace=compact -o compact.gbnf
 
 The grammar has exactly the documents of the schema.  What GBNF cannot express is an error that says why.
 """
