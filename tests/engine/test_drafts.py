@@ -84,7 +84,7 @@ def test_a_draft_goes_on_with_the_proposal_where_it_agrees(llama3: wfsa.Vocab) -
 
 
 def test_a_draft_after_a_rollback_before_the_last_draft(constraints: list[wfsa.Constraint]) -> None:
-    """What was offered before the rollback is forgotten, with its place. (Checked builds find a read out of bounds.)"""
+    """The rollback makes the state forget the last draft and its place. (Checked builds find a read out of bounds.)"""
     for constraint in constraints:
         state = constraint.start()
         expected = state.draft(4)
